@@ -113,7 +113,7 @@ def build(
         "b": bases["b"] if bases else 0, "l": bases["l"] if bases else 0, "generation": generation(name),
         "partitions": PARTITIONS, "own": OWN, "before": BEFORE, "own_bytes": OWN_BYTES, "before_bytes": BEFORE_BYTES,
     }  # fmt: skip
-    with connection.transaction(), _checked_at_the_end(connection):
+    with connection.transaction(), write_unchecked(connection):
         for statement in _STATEMENTS:
             connection.execute(statement, values)
         _analyze_tables(connection)
@@ -163,7 +163,7 @@ _EMPTIED = (
 def drop(connection: Connection, ledger: LargeLedger) -> None:
     """Delete the ledger's rows and tables."""
     name = ledger.known.name
-    with connection.transaction(), _checked_at_the_end(connection):
+    with connection.transaction(), write_unchecked(connection):
         of = "(SELECT {0}_id FROM onceover.{0} WHERE pipeline = %s)"
         for table, key in (("batch_range", "batch"), ("landing_part", "landing")):
             connection.execute(f"DELETE FROM onceover.{table} WHERE {key}_id IN {of.format(key)}", [name])
@@ -267,7 +267,7 @@ def _certify(connection: Connection, known: RegisteredPipeline, values: dict[str
 
 
 @contextmanager
-def _checked_at_the_end(connection: Connection) -> Iterator[None]:
+def write_unchecked(connection: Connection) -> Iterator[None]:
     """Check foreign keys once for all rows instead of once a row, as everything is written in one transaction."""
     keys = connection.execute(
         "SELECT conrelid::regclass::text AS holder, conname, pg_get_constraintdef(oid) AS definition "

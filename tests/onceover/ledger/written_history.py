@@ -1,0 +1,126 @@
+"""A history that the product's own functions write, and the rows of a pipeline, to compare histories with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from bench.large_ledger import pipeline
+from bench.ledger_history import BEFORE, COLUMNS, GENERATION, OWN, TOPIC_ID, History, piece_of
+from psycopg import sql
+
+from onceover.detection.certify import certify_from_ledger
+from onceover.detection.look import judge_windows
+from onceover.ledger import batches, drivers, frontiers, increments, watermarks
+from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
+from onceover.ledger.database import Connection
+from onceover.ledger.drivers import Epoch
+from onceover.ledger.increments import increment
+from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
+from onceover.model.batch_plan import Start
+from onceover.model.digest import sum_digests
+
+
+class Writer:
+    """Ingest of a history without Kafka, Spark and HDFS: the calls of the ledger that a batch makes, in their order."""
+
+    def __init__(self, connection: Connection, history: History) -> None:
+        self._connection, self._history = connection, history
+        self.known: RegisteredPipeline = register_pipeline(connection, pipeline(history.name), COLUMNS)
+        self._epoch: Epoch = drivers.acquire(connection, history.name, "test")
+
+    def write(self) -> None:
+        for batch in range(1, self._history.batches + 1):
+            self._land(batch)
+            if batch % self._history.batches_a_window == 0:
+                self._close_and_certify()
+
+    def _land(self, batch: int) -> None:
+        connection, history, window_minutes = self._connection, self._history, 5
+        sources = [history.source(p) for p in range(history.kafka_partitions)]
+        ranges = [history.read_of(batch, source.kafka_partition) for source in sources]
+        starts = {r.source: Start(r.start, r.start) for r in ranges}
+        frontiers.register_kafka_partitions(
+            connection, self._epoch, TOPIC_ID, starts, {r.source: r.end for r in ranges}
+        )
+        batch_id = batches.begin(connection, self._epoch, 1, ranges)
+        landings = self._list_landings(batch)
+        found = [
+            Increment(x.window_start, x.window_start + timedelta(minutes=window_minutes), x.digest)
+            for x in landings
+            if x.window_start
+        ]
+        lines = [f"{x.window_start.isoformat()}\ta\t{x.digest.records}" for x in found]
+        staged = self.known.table.stage(connection, increments.stage_name(batch_id), lines)
+        increment(connection, self._epoch, self.known.table, batch_id, found, staged)
+        read = [
+            RangeRead(r, sum_digests(piece_of(batch, r.source.kafka_partition, own=own) for own in _parts_of(batch, history)),
+                      history.moment(batch), history.moment(batch - 1), ((0, r.start),))
+            for r in ranges
+        ]  # fmt: skip
+        batches.land_batch(connection, self._epoch, batch_id, read, landings)
+        batches.mark_committed(connection, self._epoch, batch_id)
+
+    def _list_landings(self, batch: int) -> list[Landing]:
+        history, size = self._history, self._history.batches_a_window
+        window, place = divmod(batch - 1, size)
+        at = {True: place * history.own_bytes, False: size * history.own_bytes + place * history.before_bytes}
+        length = {True: history.own_bytes, False: history.before_bytes}
+        return [
+            Landing(
+                history.start_of(window if own else window - 1), None, at[own], at[own] + length[own], True,
+                tuple(LandingPart(history.source(p), piece_of(batch, p, own=own))
+                      for p in range(history.kafka_partitions)),
+            )
+            for own in _parts_of(batch, history)
+        ]  # fmt: skip
+
+    def _close_and_certify(self) -> None:
+        """Let the watermark follow, a window's length behind, and certify what it closed."""
+        connection, name, length = self._connection, self._history.name, timedelta(minutes=5)
+        watermarks.advance_watermark(connection, self._epoch, GENERATION, length, timedelta(hours=1))
+        seen = judge_windows(connection, name, self._history, None, every=False)
+        right = [(j.evidence, j.findings) for j in seen.judgements if j.is_right]
+        assert len(right) == len(seen.judgements)
+        certify_from_ledger(connection, self.known, right, seen.accounted, "bench", "bench")
+
+
+def _parts_of(batch: int, history: History) -> Sequence[bool]:
+    """Return whether the batch lands in its own window, for each window that it lands in, in their order."""
+    return (True,) if batch <= history.batches_a_window else (False, True)
+
+
+_OF_BATCH = "batch_id IN (SELECT batch_id FROM onceover.batch WHERE pipeline = %(name)s)"
+_QUERIES = {
+    "batch": "SELECT * FROM onceover.batch WHERE pipeline = %(name)s ORDER BY batch_id",
+    "batch_range": f"SELECT * FROM onceover.batch_range WHERE {_OF_BATCH} ORDER BY batch_id, kafka_partition",
+    "landing": "SELECT * FROM onceover.landing WHERE pipeline = %(name)s ORDER BY landing_id",
+    "landing_part": "SELECT * FROM onceover.landing_part WHERE landing_id IN (SELECT landing_id FROM onceover.landing "
+    "WHERE pipeline = %(name)s) ORDER BY landing_id, kafka_partition",
+    "window": 'SELECT * FROM onceover."window" WHERE pipeline = %(name)s ORDER BY window_start',
+    "certificate": "SELECT * FROM onceover.certificate WHERE pipeline = %(name)s ORDER BY window_start",
+    "kafka_partition": "SELECT * FROM onceover.kafka_partition WHERE pipeline = %(name)s ORDER BY kafka_partition",
+    "pipeline": "SELECT * FROM onceover.pipeline WHERE name = %(name)s",
+}
+_CLOCKS = ("begun_at", "landed_at", "committed_at", "created_at", "caught_up_since", "rolled_up_at")
+_IDS = {"batch_id": "batch", "landing_id": "landing", "last_landing": "landing", "certificate_id": "certificate"}
+
+
+def read_rows(connection: Connection, known: RegisteredPipeline) -> dict[str, list[dict[str, Any]]]:
+    """Return all rows of a pipeline by table, without its name and clock times; IDs are numbered from 0."""
+    rows = {table: connection.execute(query, {"name": known.name}).fetchall() for table, query in _QUERIES.items()}
+    query = sql.SQL("SELECT * FROM {} ORDER BY window_start").format(known.table.table)
+    rows["aggregates"] = connection.execute(query).fetchall()
+    numbers = {table: {row[f"{table}_id"]: n for n, row in enumerate(rows[table])} for table in set(_IDS.values())}
+    return {
+        table: [
+            {
+                name: numbers[_IDS[name]][value] if name in _IDS and value is not None else value
+                for name, value in row.items()
+                if name not in (*_CLOCKS, "pipeline", "name")
+            }
+            for row in of_table
+        ]
+        for table, of_table in rows.items()
+    }
