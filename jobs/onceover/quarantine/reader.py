@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -13,6 +12,7 @@ from onceover.lines.line_file import PlacedLine, decode_file
 from onceover.lines.reference import Line
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.record import encode_id
+from onceover.quarantine.counted_ids import CountedIds
 
 
 class QuarantineFiles(Protocol):
@@ -62,19 +62,17 @@ def count_by_reason(
     files: QuarantineFiles, days: Mapping[date, int], released_ids: ReleasedIds, say: Say
 ) -> Iterator[DayReasons]:
     """Yield each day's records by reason, in the order of `days`. A record counts once a day, by its ID, however often
-    its batch was read."""
+    its batch was read; memory holds a few megabytes, whatever a day's size."""
     for day, size in days.items():
-        reasons: dict[bytes, str] = {}
-        released: set[bytes] = set()
-        corrupt = 0
-        for line in decode_file(_report_progress(files.read_quarantine(day), day, size, say)):
-            if not isinstance(line, PlacedLine):
-                corrupt += 1
-            elif line.line in released_ids:
-                released.add(_encode_id(line.line))
-            else:
-                reasons[_encode_id(line.line)] = line.line.reason or ""
-        yield DayReasons(day, size, dict(Counter(reasons.values()).most_common()), corrupt, len(released))
+        with CountedIds() as counted:
+            corrupt = 0
+            for line in decode_file(_report_progress(files.read_quarantine(day), day, size, say)):
+                if isinstance(line, PlacedLine):
+                    counted.add(line.line, None if line.line in released_ids else line.line.reason or "")
+                else:
+                    corrupt += 1
+            reasons, released = counted.count()
+        yield DayReasons(day, size, reasons, corrupt, released)
 
 
 def read_first_records(

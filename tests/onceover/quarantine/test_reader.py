@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import date
 
+import pytest
 from tests.raw_lines import quarantine_record
 
 from onceover.lines.line_file import join_append
@@ -77,3 +80,33 @@ def test_released_records_are_counted_apart_and_not_shown() -> None:
     contents = list(count_by_reason(HELD, days, released, lambda *report: None))
     assert [(each.reasons, each.released) for each in contents] == [({"not JSON": 2}, 2), ({}, 1)]
     assert [line.record.offset for line in read_first_records(HELD, days, released, lambda line: True, 100)] == [1, 4]
+
+
+@pytest.mark.rare
+def test_memory_does_not_grow_with_the_number_of_records() -> None:
+    """A day of 300,000 scattered records, each twice, in 20 MB beyond what the process has: a dict of their IDs needs
+    three times as much."""
+    listed = subprocess.run([sys.executable, "-c", LARGE_DAY], capture_output=True, text=True, check=False)
+    assert (listed.returncode, listed.stdout.split()) == (0, ["300000", "0"]), listed.stderr
+
+
+LARGE_DAY = """
+from datetime import date
+from itertools import chain
+from pathlib import Path
+from tests.onceover.quarantine.test_reader import FIRST, NONE, quarantined
+from onceover.quarantine.reader import count_by_reason
+
+class LargeDay:
+    def read_quarantine(self, day):
+        for offset in chain(range(0, 3_000_000, 10), range(0, 3_000_000, 10)):
+            yield quarantined(offset, "not JSON") + b"\\n"
+
+def peak():
+    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) >> 10
+
+used = peak()
+(seen,) = count_by_reason(LargeDay(), {FIRST: 0}, NONE, lambda *report: None)
+assert peak() - used < 20, f"{peak() - used} MB"
+print(seen.reasons["not JSON"], seen.corrupt_lines)
+"""
