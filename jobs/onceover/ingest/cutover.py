@@ -102,9 +102,10 @@ def plan_cutovers(connection: Connection, pipeline: str) -> Mapping[KafkaPartiti
     rows = connection.execute(
         """
         SELECT generation, kafka_partition, frontier, reach, greatest(frontier, (
-          SELECT max(r.end_offset) FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
-          WHERE b.pipeline = k.pipeline AND r.generation = k.generation AND r.kafka_partition = k.kafka_partition
-          )) AS first_offset
+          SELECT r.end_offset FROM onceover.batch_range r
+          WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition
+            AND (SELECT b.pipeline = k.pipeline FROM onceover.batch b WHERE b.batch_id = r.batch_id)
+          ORDER BY r.end_offset DESC LIMIT 1)) AS first_offset
         FROM onceover.kafka_partition k WHERE pipeline = %s ORDER BY 1, 2
         """,
         [pipeline],

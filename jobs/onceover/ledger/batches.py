@@ -91,9 +91,12 @@ def land_batch(
             bump_versions(connection, epoch.pipeline, stating)
         reach = read_reach(connection, epoch.pipeline)
         keep_apart(connection, epoch.pipeline, (ids for ids in ids if ids.start < reach.get(ids.source, 0)))
+        by_source: dict[KafkaPartition, list[OffsetRange]] = {}
         for piece in read:
             _record_read(connection, batch_id, piece)
-            advance(connection, epoch.pipeline, piece.offsets)
+            by_source.setdefault(piece.offsets.source, []).append(piece.offsets)
+        for pieces in by_source.values():
+            advance(connection, epoch.pipeline, pieces)
         mark_landed(connection, epoch.pipeline, batch_id)
         record_suspicions(connection, epoch.pipeline, found)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
@@ -122,13 +122,15 @@ def read_largest_ends(connection: Connection, pipeline: str) -> dict[KafkaPartit
     was read, stored or adopted, and of each batch that may have appended without landing."""
     rows = connection.execute(
         """
+        WITH unlanded AS MATERIALIZED (
+          SELECT batch_id FROM onceover.batch WHERE pipeline = %(pipeline)s AND state = 'begun'
+          UNION ALL SELECT batch_id FROM onceover.batch WHERE pipeline = %(pipeline)s AND state = 'superseded')
         SELECT k.generation, k.kafka_partition, greatest(k.end_offset, k.reach, k.truncated_from, (
-          SELECT max(r.end_offset) FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id)
-          WHERE b.pipeline = k.pipeline AND b.state IN ('begun', 'superseded') AND r.generation = k.generation
-            AND r.kafka_partition = k.kafka_partition)) AS largest
-        FROM onceover.kafka_partition k WHERE k.pipeline = %s
+          SELECT max(r.end_offset) FROM unlanded JOIN onceover.batch_range r USING (batch_id)
+          WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition)) AS largest
+        FROM onceover.kafka_partition k WHERE k.pipeline = %(pipeline)s
         """,
-        [pipeline],
+        {"pipeline": pipeline},
     )
     return {KafkaPartition(row["generation"], row["kafka_partition"]): row["largest"] for row in rows}
 
@@ -138,9 +140,11 @@ def read_committed_offsets(connection: Connection, pipeline: str, generation: st
     rows = connection.execute(
         """
         SELECT k.kafka_partition, greatest(k.origin, (
-          SELECT max(r.end_offset) FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
-          WHERE b.pipeline = k.pipeline AND b.committed_at IS NOT NULL AND r.generation = k.generation
-            AND r.kafka_partition = k.kafka_partition)) AS committed
+          SELECT r.end_offset FROM onceover.batch_range r
+          WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition AND (
+            SELECT b.pipeline = k.pipeline AND b.committed_at IS NOT NULL FROM onceover.batch b
+            WHERE b.batch_id = r.batch_id)
+          ORDER BY r.end_offset DESC LIMIT 1)) AS committed
         FROM onceover.kafka_partition k WHERE k.pipeline = %s AND k.generation = %s
         """,
         [pipeline, generation],
@@ -209,21 +213,22 @@ def read_landed_bounds(
     return {p: tuple(sorted(offsets)) for p, offsets in bounds.items()}
 
 
-def advance(connection: Connection, pipeline: str, landed: OffsetRange) -> None:
-    """Advance reach to the end of `landed`, and the frontier over every range that now joins it, landed or accepted as
-    lost; event times count only up to the frontier."""
-    key = {"pipeline": pipeline, "generation": landed.source.generation, "partition": landed.source.kafka_partition}
+def advance(connection: Connection, pipeline: str, landed: Sequence[OffsetRange]) -> None:
+    """Advance reach to the end of these ranges of one Kafka partition, and the frontier over every range that now joins
+    it, landed or accepted as lost; event times count only up to the frontier."""
+    source, end = landed[0].source, max(piece.end for piece in landed)
+    key = {"pipeline": pipeline, "generation": source.generation, "partition": source.kafka_partition}
     row = connection.execute(
         """
         UPDATE onceover.kafka_partition SET reach = greatest(reach, %(end)s)
         WHERE pipeline = %(pipeline)s AND generation = %(generation)s AND kafka_partition = %(partition)s
         RETURNING frontier, reach
         """,
-        {**key, "end": landed.end},
+        {**key, "end": end},
     ).fetchone()
     # One step in the normal case; more ranges only where a landing closed a hole and later ones now join. Beyond a
     # hole nothing joins, and nothing is looked up: a hole that stays for months costs no landing time.
-    if row and landed.start <= row["frontier"] < landed.end:
+    if row and any(piece.start <= row["frontier"] < piece.end for piece in landed):
         row = connection.execute(
             f"""
             UPDATE onceover.kafka_partition k
@@ -239,7 +244,7 @@ def advance(connection: Connection, pipeline: str, landed: OffsetRange) -> None:
             {**key, "frontier": row["frontier"]},
         ).fetchone()
         if row and row["frontier"] < row["reach"]:
-            advance_over_all(connection, pipeline, landed.source)
+            advance_over_all(connection, pipeline, source)
 
 
 def advance_over_all(connection: Connection, pipeline: str, source: KafkaPartition) -> None:

@@ -181,7 +181,9 @@ joined AS (
     max(byte_end) AS byte_end, sum(records)::bigint AS records, sum(high1)::bigint AS high1, sum(low1)::bigint AS low1,
     sum(high2)::bigint AS high2, sum(low2)::bigint AS low2
   FROM onceover.landing WHERE batch_id = ANY(%(ids)s) GROUP BY 1, 2)"""
-_OF_PLACE = "l.window_start IS NOT DISTINCT FROM j.window_start AND l.quarantine_day IS NOT DISTINCT FROM j.quarantine_day"
+_OF_PLACE = (
+    "l.window_start IS NOT DISTINCT FROM j.window_start AND l.quarantine_day IS NOT DISTINCT FROM j.quarantine_day"
+)
 
 
 def _join_landings(connection: Connection, key: Mapping[str, object]) -> None:

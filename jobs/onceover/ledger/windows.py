@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from enum import StrEnum
@@ -34,6 +35,15 @@ STATE = """
     ELSE 'closed' END"""
 
 
+# Windows that may have any other state than certified or expired: indices name them, however many windows there are.
+UNSETTLED = """
+  SELECT window_start FROM onceover."window" WHERE pipeline = %(pipeline)s
+    AND (NOT is_certified OR blocked_at IS NOT NULL OR claimed_until IS NOT NULL) AND expired_at IS NULL
+  UNION SELECT f.window_start FROM onceover.finding f JOIN onceover."window" w USING (pipeline, window_start)
+  WHERE f.pipeline = %(pipeline)s AND f.resolved_at IS NULL AND w.expired_at IS NULL"""
+_SETTLED = frozenset({WindowState.CERTIFIED, WindowState.EXPIRED})
+
+
 # Until when Kafka still holds every record of a window, by its topic's retention; NULL: for ever, or unknown.
 LOG_UNTIL = "w.oldest_record + p.log_retention"
 
@@ -44,8 +54,11 @@ def list_windows(
     state: WindowState | None = None,
     start: datetime | None = None,
     end: datetime | None = None,
+    most: int | None = None,
 ) -> list[Mapping[str, object]]:
-    """Return windows in order, each with its state, counted records, certificate's basis and open findings."""
+    """Return windows in order, each with its state, counted records, certificate's basis and open findings; with
+    `most`, only the last ones."""
+    unsettled = f"AND w.window_start IN ({UNSETTLED})" if state and state not in _SETTLED else ""
     return list(
         connection.execute(
             f"""
@@ -60,12 +73,34 @@ def list_windows(
               LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
               WHERE w.pipeline = %(pipeline)s
                 AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
-                AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)) windows
-            WHERE %(state)s::text IS NULL OR state = %(state)s ORDER BY window_start
+                AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s) {unsettled}) windows
+            WHERE %(state)s::text IS NULL OR state = %(state)s ORDER BY window_start DESC LIMIT %(most)s
             """,
-            {"pipeline": pipeline, "start": start, "end": end, "state": state},
+            {"pipeline": pipeline, "start": start, "end": end, "state": state, "most": most},
         )
+    )[::-1]
+
+
+def count_by_state(connection: Connection, pipeline: str) -> dict[WindowState, int]:
+    """Count the windows in each state that occurs."""
+    rows = connection.execute(
+        f"""
+        WITH unsettled AS MATERIALIZED ({UNSETTLED}), counts AS (
+          SELECT (SELECT count(*) FROM onceover."window" WHERE pipeline = %(pipeline)s) AS windows,
+            (SELECT count(*) FROM onceover."window" WHERE pipeline = %(pipeline)s AND expired_at IS NOT NULL) AS expired)
+        SELECT {STATE} AS state, count(*) AS n
+        FROM unsettled JOIN onceover."window" w ON w.pipeline = %(pipeline)s AND w.window_start = unsettled.window_start
+        JOIN onceover.pipeline p ON p.name = w.pipeline
+        LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id GROUP BY 1
+        UNION ALL SELECT '{WindowState.EXPIRED}', expired FROM counts
+        UNION ALL SELECT '{WindowState.CERTIFIED}', windows - expired - (SELECT count(*) FROM unsettled) FROM counts
+        """,
+        {"pipeline": pipeline},
     )
+    counts = Counter[WindowState]()
+    for row in rows:
+        counts[WindowState(row["state"])] += row["n"]
+    return {state: count for state, count in counts.items() if count}
 
 
 def find_next_log_expiry(connection: Connection, pipeline: str) -> Mapping[str, Any] | None:

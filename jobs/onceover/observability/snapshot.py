@@ -6,15 +6,14 @@ read only of batches that landed lately.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from onceover.ledger.database import Connection
-from onceover.ledger.windows import STATE, WindowState
+from onceover.ledger.windows import STATE, UNSETTLED, WindowState, count_by_state
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
 
@@ -117,30 +116,14 @@ SELECT DISTINCT window_start FROM onceover.landing
 WHERE pipeline = %s AND batch_id > %s AND window_start IS NOT NULL
 """
 
-_OF_WINDOWS = """
-FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-WHERE w.pipeline = %(pipeline)s"""
-
-# Of a year of windows nearly all are certified or expired: indices count these, and name all others.
-_WINDOWS = f"""
-WITH others AS MATERIALIZED (
-  SELECT window_start FROM onceover."window" WHERE pipeline = %(pipeline)s
-    AND (NOT is_certified OR blocked_at IS NOT NULL OR claimed_until IS NOT NULL) AND expired_at IS NULL
-  UNION SELECT f.window_start FROM onceover.finding f JOIN onceover."window" w USING (pipeline, window_start)
-  WHERE f.pipeline = %(pipeline)s AND f.resolved_at IS NULL AND w.expired_at IS NULL
-), counts AS (
-  SELECT (SELECT count(*) FROM onceover."window" WHERE pipeline = %(pipeline)s AND expired_at IS NOT NULL) AS expired,
-    (SELECT count(*) FROM onceover."window" WHERE pipeline = %(pipeline)s) AS windows)
-SELECT state, count(*) AS windows, count(*) FILTER (WHERE state IN ('closed', 'failed', 'repairing')
-  AND long_closed AND NOT window_start = ANY(%(lately)s)) AS overdue
-FROM (
-  SELECT w.window_start, {STATE} AS state,
-    p.every_window_closed OR coalesce(w.window_end <= p.watermark - %(after)s::interval, false) AS long_closed
-  {_OF_WINDOWS} AND w.window_start IN (SELECT window_start FROM others)) windows
-GROUP BY 1
-UNION ALL SELECT '{WindowState.EXPIRED}', expired, 0 FROM counts
-UNION ALL SELECT '{WindowState.CERTIFIED}', windows - expired - (SELECT count(*) FROM others), 0 FROM counts
+_OVERDUE = f"""
+SELECT count(*) AS overdue FROM (
+  SELECT {STATE} AS state
+  FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+  LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+  WHERE w.pipeline = %(pipeline)s AND w.window_start IN ({UNSETTLED}) AND NOT w.window_start = ANY(%(lately)s)
+    AND (p.every_window_closed OR w.window_end <= p.watermark - %(after)s::interval)) long_closed
+WHERE state IN ('closed', 'failed', 'repairing')
 """
 
 _OLDEST_RECORD = """
@@ -172,7 +155,7 @@ def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after
     last_before = connection.execute(_LAST_BEFORE, key).fetchone()
     since = connection.execute(_LANDED_SINCE, [name, last_before["batch_id"] if last_before else 0])
     lately = [each["window_start"] for each in since]
-    windows = connection.execute(_WINDOWS, {**key, "lately": lately}).fetchall()
+    overdue = connection.execute(_OVERDUE, {**key, "lately": lately}).fetchall()[0]
     repaired = connection.execute(_REPAIRED, [name]).fetchall()[0]
     return Signals(
         pipeline=name,
@@ -189,8 +172,8 @@ def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after
             )
             for each in connection.execute(_KAFKA_PARTITIONS, [name])
         },
-        windows=_sum_states(windows),
-        overdue=sum(each["overdue"] for each in windows),
+        windows=count_by_state(connection, name),
+        overdue=overdue["overdue"],
         log_retention=row["log_retention"],
         log_until=_compute_log_until(connection, name, row["log_retention"]),
         findings={Kind(each["kind"]): each["found"] for each in connection.execute(_FINDINGS, [name])},
@@ -198,14 +181,6 @@ def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after
         too_many=repaired["too_many"],
         too_few=repaired["too_few"],
     )
-
-
-def _sum_states(rows: Sequence[Mapping[str, Any]]) -> dict[WindowState, int]:
-    """Return the number of windows in each state that occurs; several rows may be of one state."""
-    counts = Counter[WindowState]()
-    for row in rows:
-        counts[WindowState(row["state"])] += row["windows"]
-    return {state: count for state, count in counts.items() if count}
 
 
 def _compute_log_until(connection: Connection, name: str, log_retention: float | None) -> float | None:

@@ -40,7 +40,7 @@ def batch(connection: Connection, offsets: OffsetRange, state: str = "landed") -
         [state, SOURCE.generation, offsets.start, offsets.end],
     )
     if state == "landed":
-        advance(connection, "accounts", offsets)
+        advance(connection, "accounts", [offsets])
 
 
 def lose(connection: Connection, lost: OffsetRange) -> None:
@@ -49,7 +49,7 @@ def lose(connection: Connection, lost: OffsetRange) -> None:
         "first_window, end_window, who, why) VALUES ('accounts', %s, 0, %s, %s, '2026-01-01', '2026-01-02', 'a', 'b')",
         [SOURCE.generation, lost.start, lost.end],
     )
-    advance(connection, "accounts", lost)
+    advance(connection, "accounts", [lost])
 
 
 @pytest.mark.parametrize("seed", range(40))

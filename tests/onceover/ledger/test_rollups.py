@@ -53,9 +53,7 @@ def roll_up(connection: Connection, history: History, hour: int) -> list[int]:
 @pytest.mark.parametrize(
     ("seconds", "windows"), [(60, 4), pytest.param(5, 12, marks=pytest.mark.rare, id="an hour of batches of 5 s")]
 )
-def test_generated_rows_equal_rows_that_the_product_wrote(
-    connection: Connection, seconds: int, windows: int
-) -> None:
+def test_generated_rows_equal_rows_that_the_product_wrote(connection: Connection, seconds: int, windows: int) -> None:
     written, generated = (History(name(), windows, batch_seconds=seconds) for _ in range(2))
     writer = Writer(connection, written)
     writer.write()

@@ -17,10 +17,11 @@ from onceover.cli.root_warning import warn_of_foreign_root
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger.landings import count_quarantined
-from onceover.ledger.windows import WindowState, list_windows
+from onceover.ledger.windows import WindowState, count_by_state, list_windows
 from onceover.model.wording import pluralize
 
 _BEGINNING = "0001-01-01T00:00Z"
+_MOST_SHOWN = 1_000
 
 State = Annotated[
     str | None,
@@ -56,12 +57,16 @@ def windows(
         first, last = parse_bounds(context, start, end)
         warn_of_foreign_root(context)
         context.read_registration()
-        rows = list_windows(context.ledger, context.name, WindowState(state) if state else None, first, last)
+        # Of years of windows people want the last ones; a range, a state or JSON gives all of theirs.
+        is_whole = not (json or state or start or end)
+        counts = count_by_state(context.ledger, context.name) if is_whole else None
+        rows = list_windows(context.ledger, context.name, WindowState(state) if state else None, first, last,
+                            _MOST_SHOWN if is_whole else None)  # fmt: skip
         quarantined = 0 if rows else count_quarantined(context.ledger, context.name)
     if json:
         print_json(rows)
     else:
-        show(rows)
+        show(rows, counts)
         if quarantined:
             say(
                 f"{pluralize(quarantined, 'record')} landed in quarantine, where no window counts them; to see why: "
@@ -85,7 +90,8 @@ def _format_certificate(row: Mapping[str, Any]) -> str | None:
     return f"from {row['basis']}" + (", with a loss" if row["verdict"] != "exact" else "")
 
 
-def show(rows: Sequence[Mapping[str, Any]]) -> None:
+def show(rows: Sequence[Mapping[str, Any]], counts: Mapping[str, int] | None = None) -> None:
+    """Print the windows, and the number in each state: of all windows by these `counts`, else of the ones printed."""
     if not rows:
         say("no window matches")
         return
@@ -106,7 +112,7 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
             ),
         )
     )
-    counts = Counter(row["state"] for row in rows)
-    say(
-        f"{pluralize(len(rows), 'window')}: " + ", ".join(f"{count:,} {state}" for state, count in counts.most_common())
-    )
+    by_state = Counter(counts or (row["state"] for row in rows))
+    if (number := by_state.total()) > len(rows):
+        say(f"these are the last {len(rows):,}; --from and --to choose others, --json lists all")
+    say(f"{pluralize(number, 'window')}: " + ", ".join(f"{count:,} {state}" for state, count in by_state.most_common()))

@@ -333,7 +333,9 @@ CREATE TABLE onceover."window" (
 CREATE INDEX ON onceover."window" (pipeline, window_end);
 CREATE INDEX ON onceover."window" (pipeline, window_start)
   WHERE (NOT is_certified OR blocked_at IS NOT NULL OR claimed_until IS NOT NULL) AND expired_at IS NULL;
+CREATE INDEX ON onceover."window" (pipeline);
 CREATE INDEX ON onceover."window" (pipeline) WHERE expired_at IS NOT NULL;
+CREATE INDEX ON onceover."window" (pipeline) WHERE claimed_until IS NOT NULL;
 COMMENT ON COLUMN onceover."window".oldest_record IS
   'Smallest Kafka timestamp of the batches that landed in it; NULL: unknown.';
 COMMENT ON COLUMN onceover."window".certified_version IS
