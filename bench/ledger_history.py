@@ -1,5 +1,5 @@
-"""The ledger as months of ingest would have left it, written by set-based SQL: a batch every few seconds reads all Kafka
-partitions and lands in two windows, most of it in its own, the rest in the one before.
+"""The ledger as months of ingest would have left it, written by set-based SQL: a batch every few seconds reads all
+Kafka partitions and lands in two windows, most of it in its own, the rest in the one before.
 
 What Kafka no longer holds is rolled up by the hour, as the product does it, the rest is as the product wrote it: a test
 compares both with rows of the product, one by one. All sums have closed forms, so that the time to write a history
@@ -38,7 +38,7 @@ _FACTORS = {"high1": 7, "low1": 11, "high2": 13, "low2": 17}
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The shape of a history of `windows` windows of five minutes; batches of the first `rolled_hours` are rolled up."""
+    """The shape of a history of `windows` windows of five minutes; of the first `rolled_hours`, batches are joined."""
 
     name: str
     windows: int
@@ -184,8 +184,8 @@ _STATEMENTS = (
     f"""
     INSERT INTO onceover.landing (landing_id, batch_id, pipeline, window_start, byte_start, byte_end, proved, {_DIGEST})
     OVERRIDING SYSTEM VALUE
-    SELECT %(l)s + l.landing, %(b)s + number, %(name)s, {_MOMENT.format("w * %(size)s")}, s.byte_start, s.byte_end, true,
-      {", ".join(f"l.{name}" for name in _DIGEST.split(", "))}
+    SELECT %(l)s + l.landing, %(b)s + number, %(name)s, {_MOMENT.format("w * %(size)s")}, s.byte_start, s.byte_end,
+      true, {", ".join(f"l.{name}" for name in _DIGEST.split(", "))}
     FROM (SELECT landing, number, w, {_SUMS} FROM part GROUP BY 1, 2, 3) l JOIN (
       SELECT number, w,
         min(CASE own WHEN 1 THEN (x - 1 - w * %(size)s) * %(own_bytes)s

@@ -1,4 +1,5 @@
-"""Once a day: expire raw and quarantine that are older than their pipeline's retention, as `onceover retention` does.
+"""Once a day: expire raw and quarantine that are older than their pipeline's retention, as `onceover retention` does,
+and join the ledger's old batches, as `onceover ledger roll-up` does.
 
 Pipelines without `retention` under [storage] keep raw for ever and are skipped. Only windows with a valid certificate
 expire. The log lists them with their bytes, and the ledger records which files expired, when, for whom and why: a
@@ -8,9 +9,9 @@ ROOT/PIPELINE/expired, or this DAG does while no ingest runs; a day later ingest
 ### When a task is red
 
 - `pipelines`: the folder of TOMLs cannot be read; see ONCEOVER_PIPELINES in the worker's environment.
-- `expire`: a part does not answer, or the pipeline's TOML is wrong; the error in the log says which. Run
-  `onceover doctor`. Nothing is lost meanwhile: raw only stays longer. Clear the task, or leave it to tomorrow's run:
-  either continues where this one stopped.
+- `expire`, `roll_up`: a part does not answer, or the pipeline's TOML is wrong; the error in the log says which. Run
+  `onceover doctor`. Nothing is lost meanwhile: raw stays longer, and the ledger larger. Clear the task, or leave it to
+  tomorrow's run: either continues where this one stopped.
 
 A red pipeline does not block the others. Windows that are old enough and not certified stay, without a red task;
 `repair_failed_windows` or `onceover windows PIPELINE` says why they are not certified.
@@ -23,7 +24,7 @@ from datetime import UTC, datetime, timedelta
 from airflow.sdk import dag, task
 
 from onceover_airflow import params
-from onceover_airflow.operators.retention import ExpireOperator
+from onceover_airflow.operators.retention import ExpireOperator, RollUpOperator
 from onceover_airflow.retries import DEFAULT_ARGS
 
 
@@ -48,11 +49,11 @@ def pipelines() -> list[str]:
     doc_md=__doc__,
 )
 def expire_raw() -> None:
-    ExpireOperator.partial(
-        task_id="expire",
-        map_index_template="{{ task.pipeline }}",
-        execution_timeout=timedelta(hours=2),  # the first run may move the files of years
-    ).expand(pipeline=pipelines())
+    names = pipelines()
+    # The first run may move the files of years, or join the batches of months.
+    args = {"map_index_template": "{{ task.pipeline }}", "execution_timeout": timedelta(hours=2)}
+    ExpireOperator.partial(task_id="expire", **args).expand(pipeline=names)
+    RollUpOperator.partial(task_id="roll_up", **args).expand(pipeline=names)
 
 
 expire_raw()

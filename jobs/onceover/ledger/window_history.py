@@ -8,16 +8,17 @@ from datetime import datetime, timedelta
 from onceover.ledger.database import Connection
 from onceover.ledger.windows import list_windows
 
-_RESTS_ON = """
+_CERTIFIED = "l.pipeline = w.pipeline AND l.window_start = w.window_start AND l.landing_id <= c.last_landing"
+_RESTS_ON = f"""
 SELECT c.basis, c.records - c.by_value AS by_columns, c.by_value, c.pending, cardinality(c.decisions) AS decisions,
   (SELECT coalesce(sum(a.end_offset - a.start_offset), 0)::bigint FROM onceover.accepted_loss a
     WHERE a.loss_id <@ c.losses) AS lost_offsets,
   ARRAY(SELECT DISTINCT b.contract_version FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
-    WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start AND l.landing_id <= c.last_landing ORDER BY 1) AS contract_versions,
+    WHERE {_CERTIFIED} ORDER BY 1) AS contract_versions,
   (SELECT coalesce(json_agg(json_build_object('records', l.records, 'at', b.landed_at, 'who', a.who, 'why', a.why)
       ORDER BY l.landing_id), '[]')
     FROM onceover.landing l JOIN onceover.batch b USING (batch_id) JOIN onceover.adoption a USING (batch_id)
-    WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start AND l.landing_id <= c.last_landing) AS adopted
+    WHERE {_CERTIFIED}) AS adopted
 FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
 WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s"""
 
@@ -33,9 +34,10 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
             connection.execute(
                 """
                 SELECT l.landing_id, l.batch_id, b.epoch, l.byte_start, l.byte_end, l.records, l.late, l.proved,
-                  b.landed_at, b.committed_at, b.batches, (SELECT json_agg(json_build_array(r.generation, r.kafka_partition,
-                    r.start_offset, r.end_offset) ORDER BY 1, 2) FROM onceover.batch_range r
-                    WHERE r.batch_id = l.batch_id) AS offset_ranges,
+                  b.landed_at, b.committed_at, b.batches, (
+                    SELECT json_agg(json_build_array(r.generation, r.kafka_partition, r.start_offset, r.end_offset)
+                      ORDER BY 1, 2)
+                    FROM onceover.batch_range r WHERE r.batch_id = l.batch_id) AS offset_ranges,
                   (SELECT json_build_object('who', e.who, 'why', e.why) FROM onceover.release e
                     WHERE e.batch_id = l.batch_id) AS released,
                   (SELECT json_build_object('who', a.who, 'why', a.why) FROM onceover.adoption a

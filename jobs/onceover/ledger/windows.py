@@ -59,7 +59,7 @@ def list_windows(
     """Return windows in order, each with its state, counted records, certificate's basis and open findings; with
     `most`, only the last ones."""
     unsettled = f"AND w.window_start IN ({UNSETTLED})" if state and state not in _SETTLED else ""
-    return list(
+    last_first: list[Mapping[str, object]] = list(
         connection.execute(
             f"""
             SELECT * FROM (
@@ -78,7 +78,8 @@ def list_windows(
             """,
             {"pipeline": pipeline, "start": start, "end": end, "state": state, "most": most},
         )
-    )[::-1]
+    )
+    return last_first[::-1]
 
 
 def count_by_state(connection: Connection, pipeline: str) -> dict[WindowState, int]:
@@ -86,8 +87,8 @@ def count_by_state(connection: Connection, pipeline: str) -> dict[WindowState, i
     rows = connection.execute(
         f"""
         WITH unsettled AS MATERIALIZED ({UNSETTLED}), counts AS (
-          SELECT (SELECT count(*) FROM onceover."window" WHERE pipeline = %(pipeline)s) AS windows,
-            (SELECT count(*) FROM onceover."window" WHERE pipeline = %(pipeline)s AND expired_at IS NOT NULL) AS expired)
+          SELECT (SELECT count(*) FROM onceover."window" WHERE pipeline = %(pipeline)s) AS windows, (
+            SELECT count(*) FROM onceover."window" WHERE pipeline = %(pipeline)s AND expired_at IS NOT NULL) AS expired)
         SELECT {STATE} AS state, count(*) AS n
         FROM unsettled JOIN onceover."window" w ON w.pipeline = %(pipeline)s AND w.window_start = unsettled.window_start
         JOIN onceover.pipeline p ON p.name = w.pipeline

@@ -1,7 +1,7 @@
 """Snapshot of every pipeline's signals in the ledger, read in time that a year of windows allows.
 
-Landed records are read from running totals, and certified and expired windows are counted by indices alone; landings are
-read only of batches that landed lately.
+Landed records are read from running totals, and certified and expired windows are counted by indices alone; landings
+are read only of batches that landed lately.
 """
 
 from __future__ import annotations

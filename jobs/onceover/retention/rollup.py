@@ -35,7 +35,7 @@ class RollupResult:
         }
 
 
-def roll_up(context: PipelineContext, *, dry_run: bool = False, say: Say = lambda text: None) -> RollupResult:
+def roll_up_batches(context: PipelineContext, *, dry_run: bool = False, say: Say = lambda text: None) -> RollupResult:
     """Roll up the pipeline's batches whose offsets Kafka no longer holds. If killed, what was rolled up stays so.
 
     Raises BusyError while another process rolls up batches of the pipeline, TransientError if Kafka does not answer.

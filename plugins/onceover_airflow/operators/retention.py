@@ -1,4 +1,5 @@
-"""The daily retention as a task: files older than their pipeline's retention are listed, expired and moved away."""
+"""The daily retention as tasks: files older than their pipeline's retention expire, and the ledger's old batches are
+joined."""
 
 from __future__ import annotations
 
@@ -61,6 +62,31 @@ class ExpireOperator(BaseOperator):
         if text != self._last_progress:  # a wait repeats its text five times a second
             self._last_progress = text
             self.log.info("%s", text)
+
+
+class RollUpOperator(BaseOperator):
+    """Does what `onceover ledger roll-up` does. Skips a pipeline that has not run yet; a dry run only counts."""
+
+    template_fields: Sequence[str] = ("pipeline",)
+
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> dict[str, Any] | None:
+        from onceover.context import open_pipeline
+        from onceover.retention.rollup import roll_up_batches
+
+        dry_run = RunRequest.from_form(context["params"]).dry_run
+        with open_pipeline(chosen_name(self.pipeline), "roll-up") as opened:
+            if not opened.is_registered():
+                self.log.info("%s has not run yet, so the ledger has no batches of it", opened.name)
+                return None
+            result = roll_up_batches(opened, dry_run=dry_run)
+        what = "dry run, nothing is written; would be joined" if dry_run else "joined"
+        self.log.info("%s: %s batches %s to %s", result.pipeline, f"{result.batches:,}", what,
+                      f"{result.rollups + result.alone:,}")  # fmt: skip
+        return {**result.as_dict(), "dry_run": dry_run}
 
 
 def _files(listed: ExpiryDue) -> str:

@@ -1,4 +1,4 @@
-"""A history that the product's own functions write, and the rows of a pipeline, to compare histories with each other."""
+"""A history that the product's own functions write, and the rows of a pipeline, to compare histories with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from bench.large_ledger import pipeline
-from bench.ledger_history import BEFORE, COLUMNS, GENERATION, OWN, TOPIC_ID, History, piece_of
+from bench.ledger_history import COLUMNS, GENERATION, TOPIC_ID, History, piece_of
 from psycopg import sql
 
 from onceover.detection.certify import certify_from_ledger
@@ -54,8 +54,9 @@ class Writer:
         lines = [f"{x.window_start.isoformat()}\ta\t{x.digest.records}" for x in found]
         staged = self.known.table.stage(connection, increments.stage_name(batch_id), lines)
         increment(connection, self._epoch, self.known.table, batch_id, found, staged)
+        parts = _parts_of(batch, history)
         read = [
-            RangeRead(r, sum_digests(piece_of(batch, r.source.kafka_partition, own=own) for own in _parts_of(batch, history)),
+            RangeRead(r, sum_digests(piece_of(batch, r.source.kafka_partition, own=own) for own in parts),
                       history.moment(batch), history.moment(batch - 1), ((0, r.start),))
             for r in ranges
         ]  # fmt: skip

@@ -90,7 +90,7 @@ def _format_certificate(row: Mapping[str, Any]) -> str | None:
     return f"from {row['basis']}" + (", with a loss" if row["verdict"] != "exact" else "")
 
 
-def show(rows: Sequence[Mapping[str, Any]], counts: Mapping[str, int] | None = None) -> None:
+def show(rows: Sequence[Mapping[str, Any]], counts: Mapping[WindowState, int] | None = None) -> None:
     """Print the windows, and the number in each state: of all windows by these `counts`, else of the ones printed."""
     if not rows:
         say("no window matches")
@@ -112,7 +112,7 @@ def show(rows: Sequence[Mapping[str, Any]], counts: Mapping[str, int] | None = N
             ),
         )
     )
-    by_state = Counter(counts or (row["state"] for row in rows))
+    by_state = Counter[str](counts or (row["state"] for row in rows))
     if (number := by_state.total()) > len(rows):
         say(f"these are the last {len(rows):,}; --from and --to choose others, --json lists all")
     say(f"{pluralize(number, 'window')}: " + ", ".join(f"{count:,} {state}" for state, count in by_state.most_common()))

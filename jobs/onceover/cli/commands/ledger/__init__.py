@@ -1,4 +1,4 @@
-"""`onceover ledger`: the ledger's schema, the recovery of a lost ledger from raw, and the owner of a raw root."""
+"""`onceover ledger`: the ledger's schema and size, the recovery of a lost ledger from raw, and a raw root's owner."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ class Ledger(LazyGroup):
     """The commands for the ledger as a whole."""
 
     package = __name__
-    panels = {None: ("migrate", "rebuild", "take-root")}  # noqa: RUF012 - as its base declares it
+    panels = {None: ("migrate", "rebuild", "roll-up", "take-root")}  # noqa: RUF012 - as its base declares it
 
 
 app = typer.Typer(
     name="ledger",
     cls=Ledger,
     no_args_is_help=True,
-    help="Upgrade the ledger's schema, rebuild a lost ledger, or take a raw root over.",
+    help="Upgrade the ledger's schema, keep it small, rebuild a lost ledger, or take a raw root over.",
 )
