@@ -165,6 +165,8 @@ _STATEMENTS = (
       FROM unit, LATERAL generate_series((first - 1) / %(size)s - 1, (last - 1) / %(size)s) w, generate_series(0, 1) own
       ) cut WHERE w >= 0 AND x <= y
     """,
+    "ANALYZE unit",
+    "ANALYZE stretch",
     f"""
     CREATE TEMPORARY TABLE part ON COMMIT DROP AS
     SELECT dense_rank() OVER (ORDER BY number, w) AS landing, number, w, p, {_SUMS} FROM (
@@ -173,6 +175,7 @@ _STATEMENTS = (
       FROM stretch, generate_series(0, %(partitions)s - 1) p) pieces
     GROUP BY number, w, p
     """,
+    "ANALYZE part",
     f"""
     INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, max_event_time,
       oldest_record, leader_epochs, {_DIGEST})
@@ -213,6 +216,8 @@ _STATEMENTS = (
     FROM (SELECT p, sum(records)::bigint AS records FROM part GROUP BY p) s,
       (SELECT %(batches)s * (%(own)s + %(before)s) AS e) x
     """,
+    "ANALYZE onceover.landing",
+    'ANALYZE onceover."window"',
     # Certified as soon as the last of its records had landed, with what was accounted for then.
     f"""
     INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,

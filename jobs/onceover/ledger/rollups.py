@@ -31,12 +31,13 @@ _IS_SETTLED = """
       AND f.resolved_at IS NULL)"""
 
 
-def hold_rollups(connection: Connection, pipeline: str) -> None:
-    """Lock the pipeline's rollups until the connection ends. Raises BusyError if another process holds the lock."""
+def hold_rollups(connection: Connection, pipeline: str, patience_ms: int = 10_000) -> None:
+    """Lock the pipeline's rollups until the connection ends. Raises BusyError if another process holds the lock beyond
+    `patience_ms`; a killed process frees it within moments."""
     try:
         with connection.transaction():
-            connection.execute("SET LOCAL lock_timeout = '10s'")
-            connection.execute("SELECT pg_advisory_lock(hashtext('onceover rollup'), hashtext(%s))", [pipeline])
+            connection.execute("SELECT set_config('lock_timeout', %s, true)", [f"{patience_ms}ms"])
+            connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [f"onceover roll-up {pipeline}"])
     except LockNotAvailable as error:
         raise BusyError(f"another process rolls up batches of {pipeline}; try again when it has ended") from error
 

@@ -3,19 +3,29 @@ lost. The generator of histories writes what the product writes."""
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
-from bench import large_ledger, ledger_history
+from bench import ledger_history
 from bench.ledger_history import History
 from tests.onceover.ledger.written_history import Writer, read_rows
 
 from onceover.config.endpoints import address
+from onceover.detection.evidence import read_evidence
+from onceover.errors import BusyError
 from onceover.ledger import rollups
 from onceover.ledger.database import Connection, connect
+from onceover.ledger.frontiers import read_accounted
+from onceover.ledger.landed_bytes import list_covering
 from onceover.ledger.migrate import upgrade_schema
-from onceover.model.offsets import OffsetRange
+from onceover.ledger.rereads import read_unclaimed
+from onceover.ledger.windows import bump_versions
+from onceover.model.digest import sum_digests
+from onceover.model.offsets import OffsetRange, coalesce
 from onceover.model.rollup import plan_rollups
 from onceover_local.stack import Stack
 
@@ -55,7 +65,7 @@ def roll_up(connection: Connection, history: History, hour: int) -> list[int]:
 )
 def test_generated_rows_equal_rows_that_the_product_wrote(connection: Connection, seconds: int, windows: int) -> None:
     written, generated = (History(name(), windows, batch_seconds=seconds) for _ in range(2))
-    writer = Writer(connection, written)
+    writer = Writer.of(connection, written)
     writer.write()
 
     ours, theirs = (
@@ -77,4 +87,119 @@ def test_rolled_up_rows_equal_those_of_one_batch_an_hour(connection: Connection)
     assert len(ours["batch"]) == 3 + 2 * 120
     for table, rows in ours.items():
         assert theirs[table] == rows, table
-    assert large_ledger
+
+
+def test_what_has_landed_is_known_as_before(connection: Connection) -> None:
+    whole, joined = History(name(), 36, batch_seconds=30), History(name(), 36, batch_seconds=30)
+    histories = {each: ledger_history.build(connection, each) for each in (whole, joined)}
+    roll_up(connection, joined, hour=2)
+    ids = [OffsetRange(joined.source(p), offset, offset + 1) for p in range(8) for offset in range(0, 3600, 7)]
+
+    accounted, covering = (
+        [read(each) for each in histories]
+        for read in (
+            lambda each: list(read_accounted(connection, each.name)),
+            lambda each: [list_covering(connection, each.name, [piece]).landed for piece in ids],
+        )
+    )
+
+    assert accounted[0] == accounted[1]
+    for offset, one, other in zip(ids, *covering, strict=True):
+        assert {x.window_start for x in one} <= {x.window_start for x in other}, f"the windows that may hold {offset}"
+
+
+def test_late_record_is_judged_as_before(connection: Connection) -> None:
+    """A window of joined batches counts again what landed before and after its certificate, and repairs prove both."""
+    histories = [History(name(), 36, batch_seconds=30) for _ in range(2)]
+    judged, claims = [], []
+    for number, history in enumerate(histories):
+        writer = Writer.of(connection, history, ledger_history.build(connection, history))
+        if number:
+            assert roll_up(connection, history, hour=2) == [120, 120]
+        writer.land_late(history.start_of(7), records=3)
+        (evidence,) = read_evidence(connection, history.name, None, None, every=False).evidence
+        judged.append(
+            (evidence.window_start, evidence.control, evidence.certified, evidence.landed_since, evidence.bytes_since,
+             evidence.late_records, evidence.overlaps, evidence.expected_length, len(evidence.landings_since))
+        )  # fmt: skip
+        claims.append(read_unclaimed(connection, history.name, history.start_of(7)))
+
+    assert judged[0] == judged[1]
+    before, after = ([x for claim in [each] if claim for x in claim.landings] for each in claims)
+    assert (len(before), len(after)) == (21, 2)
+    for source in (histories[0].source(p) for p in range(8)):
+        parts = [
+            [part for x in landings for part in x.parts if part[0].source == source] for landings in (before, after)
+        ]
+        assert sum_digests(digest for _, digest in parts[0]) == sum_digests(digest for _, digest in parts[1])
+        assert coalesce(r for r, _ in parts[0])[0].start >= coalesce(r for r, _ in parts[1])[0].start
+
+
+def test_batches_of_a_window_that_is_not_certified_stay(connection: Connection) -> None:
+    history = History(name(), 36, batch_seconds=30)
+    ledger_history.build(connection, history)
+    bump_versions(connection, history.name, [history.start_of(5)])
+
+    joined = roll_up(connection, history, hour=2)
+
+    assert joined == [50, 120, 50], "without ten of the window's own, and the ten after them"
+    assert len(landings_of(connection, history, 5)) == 20
+
+
+def landings_of(connection: Connection, history: History, window: int) -> list[int]:
+    rows = connection.execute(
+        "SELECT landing_id FROM onceover.landing WHERE pipeline = %s AND window_start = %s",
+        [history.name, history.start_of(window)],
+    )
+    return [row["landing_id"] for row in rows]
+
+
+def test_batches_that_read_the_same_offsets_stay_apart(connection: Connection) -> None:
+    """Kafka's compaction makes a later reading smaller: a range joined from both could not be proved any more."""
+    history = History(name(), 36, batch_seconds=30)
+    writer = Writer.of(connection, history, ledger_history.build(connection, history))
+
+    again = writer.read_again(17)
+
+    kept = connection.execute(
+        "SELECT batch_id FROM onceover.batch WHERE pipeline = %s AND rolled_up_at IS NOT NULL ORDER BY 1",
+        [history.name],
+    ).fetchall()
+    first = again - history.batches - 1  # the batch before number 1
+    assert [row["batch_id"] - first for row in kept] == [17, history.batches + 1]
+
+
+def test_killed_rollup_changes_nothing(connection: Connection) -> None:
+    history = History(name(), 24, batch_seconds=30)
+    known = ledger_history.build(connection, history)
+    before = read_rows(connection, known)
+    (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, held_from(history, 1)))
+    with (
+        connect(address("postgres"), "killed") as killed,
+        ThreadPoolExecutor(1) as pool,
+        connection.transaction(),  # its last statement but one waits for this row
+    ):
+        connection.execute("SELECT 1 FROM onceover.batch WHERE batch_id = %s FOR UPDATE", [run[0].batch_id])
+        working = pool.submit(rollups.roll_up, killed, history.name, run)
+        wait_until_blocked(connection, killed.info.backend_pid)
+        connection.execute("SELECT pg_terminate_backend(%s)", [killed.info.backend_pid])
+        with pytest.raises(psycopg.OperationalError):
+            working.result(timeout=30)
+
+    assert read_rows(connection, known) == before
+    assert roll_up(connection, history, hour=1) == [120]
+
+
+def wait_until_blocked(connection: Connection, pid: int) -> None:
+    deadline = time.monotonic() + 20
+    while not connection.execute("SELECT pg_blocking_pids(%s) AS by", [pid]).fetchall()[0]["by"]:
+        assert time.monotonic() < deadline, "the rollup never waited"
+
+
+def test_second_process_is_refused(connection: Connection) -> None:
+    held = name()
+    with connect(address("postgres"), "first") as first:
+        rollups.hold_rollups(first, held)
+        with pytest.raises(BusyError, match="another process rolls up batches"):
+            rollups.hold_rollups(connection, held, patience_ms=50)
+    rollups.hold_rollups(connection, held)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from bench.large_ledger import pipeline
-from bench.ledger_history import COLUMNS, GENERATION, TOPIC_ID, History, piece_of
+from bench.ledger_history import COLUMNS, GENERATION, TOPIC_ID, WINDOW, History, piece_of
 from psycopg import sql
 
 from onceover.detection.certify import certify_from_ledger
@@ -19,49 +19,71 @@ from onceover.ledger.drivers import Epoch
 from onceover.ledger.increments import increment
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
-from onceover.model.digest import sum_digests
+from onceover.model.digest import Digest, sum_digests
+from onceover.model.offsets import OffsetRange
+
+
+class RangesRead(NamedTuple):
+    """What a batch read, and its landings."""
+
+    read: list[RangeRead]
+    landings: list[Landing]
 
 
 class Writer:
     """Ingest of a history without Kafka, Spark and HDFS: the calls of the ledger that a batch makes, in their order."""
 
-    def __init__(self, connection: Connection, history: History) -> None:
-        self._connection, self._history = connection, history
-        self.known: RegisteredPipeline = register_pipeline(connection, pipeline(history.name), COLUMNS)
+    def __init__(self, connection: Connection, history: History, known: RegisteredPipeline) -> None:
+        self._connection, self._history, self.known = connection, history, known
         self._epoch: Epoch = drivers.acquire(connection, history.name, "test")
+
+    @classmethod
+    def of(cls, connection: Connection, history: History, known: RegisteredPipeline | None = None) -> Writer:
+        """Return a writer of a new history, or one that goes on with a built one."""
+        fresh = known or register_pipeline(connection, pipeline(history.name), COLUMNS)
+        return cls(connection, history, fresh)
 
     def write(self) -> None:
         for batch in range(1, self._history.batches + 1):
-            self._land(batch)
+            self._land(self._read(batch))
             if batch % self._history.batches_a_window == 0:
                 self._close_and_certify()
 
-    def _land(self, batch: int) -> None:
-        connection, history, window_minutes = self._connection, self._history, 5
-        sources = [history.source(p) for p in range(history.kafka_partitions)]
-        ranges = [history.read_of(batch, source.kafka_partition) for source in sources]
+    def land_late(self, start: datetime, records: int) -> None:
+        """Land a batch of new offsets, all of them in an old window."""
+        history, source = self._history, self._history.source(0)
+        first = history.read_of(history.batches, 0).end
+        offsets, digest = OffsetRange(source, first, first + records), Digest(records, 1, 2, 3, 4)
+        at = history.read_lengths([start])[start]
+        landing = Landing(start, None, at, at + 400, True, (LandingPart(source, digest),))
+        self._land(RangesRead([RangeRead(offsets, digest, start, start, ((0, first),))], [landing]))
+
+    def read_again(self, batch: int) -> int:
+        """Land a batch of what another one has landed; return its ID."""
+        return self._land(self._read(batch))
+
+    def _land(self, batch: RangesRead) -> int:
+        connection, epoch, ranges = self._connection, self._epoch, [piece.offsets for piece in batch.read]
         starts = {r.source: Start(r.start, r.start) for r in ranges}
-        frontiers.register_kafka_partitions(
-            connection, self._epoch, TOPIC_ID, starts, {r.source: r.end for r in ranges}
-        )
-        batch_id = batches.begin(connection, self._epoch, 1, ranges)
-        landings = self._list_landings(batch)
-        found = [
-            Increment(x.window_start, x.window_start + timedelta(minutes=window_minutes), x.digest)
-            for x in landings
-            if x.window_start
-        ]
+        frontiers.register_kafka_partitions(connection, epoch, TOPIC_ID, starts, {r.source: r.end for r in ranges})
+        batch_id = batches.begin(connection, epoch, 1, ranges)
+        found = [Increment(x.window_start, x.window_start + WINDOW, x.digest) for x in batch.landings if x.window_start]
         lines = [f"{x.window_start.isoformat()}\ta\t{x.digest.records}" for x in found]
         staged = self.known.table.stage(connection, increments.stage_name(batch_id), lines)
-        increment(connection, self._epoch, self.known.table, batch_id, found, staged)
-        parts = _parts_of(batch, history)
+        increment(connection, epoch, self.known.table, batch_id, found, staged)
+        batches.land_batch(connection, epoch, batch_id, batch.read, batch.landings)
+        batches.mark_committed(connection, epoch, batch_id)
+        return batch_id
+
+    def _read(self, batch: int) -> RangesRead:
+        history, parts = self._history, _parts_of(batch, self._history)
+        ranges = [history.read_of(batch, p) for p in range(history.kafka_partitions)]
         read = [
             RangeRead(r, sum_digests(piece_of(batch, r.source.kafka_partition, own=own) for own in parts),
                       history.moment(batch), history.moment(batch - 1), ((0, r.start),))
             for r in ranges
         ]  # fmt: skip
-        batches.land_batch(connection, self._epoch, batch_id, read, landings)
-        batches.mark_committed(connection, self._epoch, batch_id)
+        return RangesRead(read, self._list_landings(batch))
 
     def _list_landings(self, batch: int) -> list[Landing]:
         history, size = self._history, self._history.batches_a_window
