@@ -23,6 +23,7 @@ from onceover.ledger.database import Connection
 from onceover.model.contract import Column, Columns
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.pipeline import Pipeline
 from onceover.model.raw_file import CompactedFile
 
 START: Final = datetime(2025, 1, 1, tzinfo=UTC)
@@ -93,9 +94,10 @@ def piece_of(batch: int, kafka_partition: int, *, own: bool) -> Digest:
     return Digest(OWN if own else BEFORE, **halves)
 
 
-def build(connection: Connection, history: History) -> RegisteredPipeline:
-    """Write the history: every window but the last is closed and certified."""
-    known = register_pipeline(connection, pipeline(history.name), COLUMNS)
+def build(connection: Connection, history: History, of: Pipeline | None = None) -> RegisteredPipeline:
+    """Write the history of a pipeline, by default one without a TOML: every window but the last is closed and
+    certified."""
+    known = register_pipeline(connection, of or pipeline(history.name), COLUMNS)
     bases = connection.execute(
         "SELECT (SELECT coalesce(max(batch_id), 0) FROM onceover.batch) AS b, "
         "(SELECT coalesce(max(landing_id), 0) FROM onceover.landing) AS l"

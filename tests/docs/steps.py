@@ -111,6 +111,8 @@ LOOKS: Final = (
     Step("onceover offsets flights show", r"flights keeps its offsets in kafka"),
     Step('onceover offsets flights set 0=1200 3=950 --reason "..."', r"stored now: 0=1200, 1=\d+, 2=\d+, 3=950;"),
     Step('onceover offsets flights copy --to postgres --reason "..."', r"4 offsets copied from kafka to postgres"),
+    Step("onceover ledger roll-up flights --dry-run", r"no batch can be joined"),
+    Step("onceover ledger roll-up flights", r"no batch can be joined"),
     Step("onceover compact flights --dry-run", r"2 certified windows would be compacted", before=age),
     Step("onceover retention flights --dry-run", r"2 certified windows and 1 day of quarantine, .* would"),
     Step('onceover retention flights --reason "..."', r"(?m)^3 files "),

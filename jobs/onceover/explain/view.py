@@ -65,7 +65,8 @@ def describe_loss(row: Mapping[str, Any]) -> str:
 
 def describe_marks(row: Mapping[str, Any]) -> str:
     """Return the marks of a landing, for display before its offset ranges."""
-    return ("late, " if row["late"] else "") + ("" if row["proved"] else "unproved, ")
+    marks = ("late, " if row["late"] else "") + ("" if row["proved"] else "unproved, ")
+    return marks + (f"{row['batches']:,} batches rolled up, " if row["batches"] > 1 else "")
 
 
 def describe_origin(row: Mapping[str, Any]) -> str | None:

@@ -54,12 +54,10 @@ def list_windows(
     state: WindowState | None = None,
     start: datetime | None = None,
     end: datetime | None = None,
-    most: int | None = None,
 ) -> list[Mapping[str, object]]:
-    """Return windows in order, each with its state, counted records, certificate's basis and open findings; with
-    `most`, only the last ones."""
+    """Return windows in order, each with its state, counted records, certificate's basis and open findings."""
     unsettled = f"AND w.window_start IN ({UNSETTLED})" if state and state not in _SETTLED else ""
-    last_first: list[Mapping[str, object]] = list(
+    return list(
         connection.execute(
             f"""
             SELECT * FROM (
@@ -74,12 +72,21 @@ def list_windows(
               WHERE w.pipeline = %(pipeline)s
                 AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
                 AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s) {unsettled}) windows
-            WHERE %(state)s::text IS NULL OR state = %(state)s ORDER BY window_start DESC LIMIT %(most)s
+            WHERE %(state)s::text IS NULL OR state = %(state)s ORDER BY window_start
             """,
-            {"pipeline": pipeline, "start": start, "end": end, "state": state, "most": most},
+            {"pipeline": pipeline, "start": start, "end": end, "state": state},
         )
     )
-    return last_first[::-1]
+
+
+def find_last_start(connection: Connection, pipeline: str, most: int) -> datetime | None:
+    """Return the start of the first of the pipeline's `most` last windows, None without windows."""
+    row = connection.execute(
+        'SELECT min(window_start) AS first FROM (SELECT window_start FROM onceover."window" WHERE pipeline = %s '
+        "ORDER BY window_start DESC LIMIT %s) last_ones",
+        [pipeline, most],
+    ).fetchone()
+    return row["first"] if row else None
 
 
 def count_by_state(connection: Connection, pipeline: str) -> dict[WindowState, int]:

@@ -45,7 +45,7 @@ class OldBatch:
     is_final: bool
 
 
-class _Run:
+class _Neighbours:
     """Batches that follow one another: where they end in each log and in each file."""
 
     def __init__(self, first: OldBatch) -> None:
@@ -87,13 +87,13 @@ def plan_rollups(batches: Iterable[OldBatch]) -> Iterator[tuple[OldBatch, ...]]:
 
     Leaves out batches that are not final, and the last ones: later batches may still join them.
     """
-    run: _Run | None = None
+    run: _Neighbours | None = None
     for batch in batches:
         if run is not None and batch.is_final and run.take(batch):
             continue
         if run is not None:
             yield tuple(run.batches)
-        run = _Run(batch) if batch.is_final else None
+        run = _Neighbours(batch) if batch.is_final else None
 
 
 def join_ranges(batches: Iterable[OldBatch]) -> list[RangeRead]:

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 from bench import ledger_history
 from bench.ledger_history import History
-from tests.onceover.ledger.written_history import Writer, read_rows
+from bench.ledger_writer import Writer
+from tests.onceover.ledger.pipeline_rows import read_rows
 
 from onceover.config.endpoints import address
 from onceover.detection.evidence import read_evidence

@@ -17,7 +17,7 @@ from onceover.cli.root_warning import warn_of_foreign_root
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger.landings import count_quarantined
-from onceover.ledger.windows import WindowState, count_by_state, list_windows
+from onceover.ledger.windows import WindowState, count_by_state, find_last_start, list_windows
 from onceover.model.wording import pluralize
 
 _BEGINNING = "0001-01-01T00:00Z"
@@ -57,11 +57,11 @@ def windows(
         first, last = parse_bounds(context, start, end)
         warn_of_foreign_root(context)
         context.read_registration()
-        # Of years of windows people want the last ones; a range, a state or JSON gives all of theirs.
-        is_whole = not (json or state or start or end)
-        counts = count_by_state(context.ledger, context.name) if is_whole else None
-        rows = list_windows(context.ledger, context.name, WindowState(state) if state else None, first, last,
-                            _MOST_SHOWN if is_whole else None)  # fmt: skip
+        counts = None
+        if not (json or state or start or end):  # of years of windows, people want the last ones
+            counts = count_by_state(context.ledger, context.name)
+            first = find_last_start(context.ledger, context.name, _MOST_SHOWN)
+        rows = list_windows(context.ledger, context.name, WindowState(state) if state else None, first, last)
         quarantined = 0 if rows else count_quarantined(context.ledger, context.name)
     if json:
         print_json(rows)

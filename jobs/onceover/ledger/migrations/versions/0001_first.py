@@ -88,7 +88,7 @@ CREATE INDEX ON onceover.batch (pipeline, batch_id DESC);
 CREATE INDEX ON onceover.batch (pipeline) WHERE state = 'superseded';
 CREATE INDEX ON onceover.batch (pipeline, batch_id) WHERE state = 'landed' AND NOT refill AND rolled_up_at IS NULL;
 COMMENT ON COLUMN onceover.batch.batches IS
-  'The number of batches that it stands for since a rollup: its rows are as if it had read and landed all of them.';
+  'The number of batches that a rollup joined to it: its rows are as if it had read and landed all of them.';
 COMMENT ON COLUMN onceover.batch.rolled_up_at IS
   'When it was rolled up, or found to have none to be joined with; NULL: not yet, as Kafka may still hold its offsets.';
 COMMENT ON COLUMN onceover.batch.scheduling_delay_ms IS

@@ -1,15 +1,13 @@
-"""A history that the product's own functions write, and the rows of a pipeline, to compare histories with."""
+"""A history of the ledger that the product's own functions write, batch by batch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bench.large_ledger import pipeline
 from bench.ledger_history import COLUMNS, GENERATION, TOPIC_ID, WINDOW, History, piece_of
-from psycopg import sql
-
 from onceover.detection.certify import certify_from_ledger
 from onceover.detection.look import judge_windows
 from onceover.ledger import batches, drivers, frontiers, increments, watermarks
@@ -35,6 +33,7 @@ class Writer:
 
     def __init__(self, connection: Connection, history: History, known: RegisteredPipeline) -> None:
         self._connection, self._history, self.known = connection, history, known
+        self._landed = history.batches
         self._epoch: Epoch = drivers.acquire(connection, history.name, "test")
 
     @classmethod
@@ -48,6 +47,11 @@ class Writer:
             self._land(self._read(batch))
             if batch % self._history.batches_a_window == 0:
                 self._close_and_certify()
+
+    def land_next(self) -> None:
+        """Land the batch after all that this writer, or the built history, has landed."""
+        self._landed += 1
+        self._land(self._read(self._landed))
 
     def land_late(self, start: datetime, records: int) -> None:
         """Land a batch of new offsets, all of them in an old window."""
@@ -112,38 +116,3 @@ class Writer:
 def _parts_of(batch: int, history: History) -> Sequence[bool]:
     """Return whether the batch lands in its own window, for each window that it lands in, in their order."""
     return (True,) if batch <= history.batches_a_window else (False, True)
-
-
-_OF_BATCH = "batch_id IN (SELECT batch_id FROM onceover.batch WHERE pipeline = %(name)s)"
-_QUERIES = {
-    "batch": "SELECT * FROM onceover.batch WHERE pipeline = %(name)s ORDER BY batch_id",
-    "batch_range": f"SELECT * FROM onceover.batch_range WHERE {_OF_BATCH} ORDER BY batch_id, kafka_partition",
-    "landing": "SELECT * FROM onceover.landing WHERE pipeline = %(name)s ORDER BY landing_id",
-    "landing_part": "SELECT * FROM onceover.landing_part WHERE landing_id IN (SELECT landing_id FROM onceover.landing "
-    "WHERE pipeline = %(name)s) ORDER BY landing_id, kafka_partition",
-    "window": 'SELECT * FROM onceover."window" WHERE pipeline = %(name)s ORDER BY window_start',
-    "certificate": "SELECT * FROM onceover.certificate WHERE pipeline = %(name)s ORDER BY window_start",
-    "kafka_partition": "SELECT * FROM onceover.kafka_partition WHERE pipeline = %(name)s ORDER BY kafka_partition",
-    "pipeline": "SELECT * FROM onceover.pipeline WHERE name = %(name)s",
-}
-_CLOCKS = ("begun_at", "landed_at", "committed_at", "created_at", "caught_up_since", "rolled_up_at")
-_IDS = {"batch_id": "batch", "landing_id": "landing", "last_landing": "landing", "certificate_id": "certificate"}
-
-
-def read_rows(connection: Connection, known: RegisteredPipeline) -> dict[str, list[dict[str, Any]]]:
-    """Return all rows of a pipeline by table, without its name and clock times; IDs are numbered from 0."""
-    rows = {table: connection.execute(query, {"name": known.name}).fetchall() for table, query in _QUERIES.items()}
-    query = sql.SQL("SELECT * FROM {} ORDER BY window_start").format(known.table.table)
-    rows["aggregates"] = connection.execute(query).fetchall()
-    numbers = {table: {row[f"{table}_id"]: n for n, row in enumerate(rows[table])} for table in set(_IDS.values())}
-    return {
-        table: [
-            {
-                name: numbers[_IDS[name]][value] if name in _IDS and value is not None else value
-                for name, value in row.items()
-                if name not in (*_CLOCKS, "pipeline", "name")
-            }
-            for row in of_table
-        ]
-        for table, of_table in rows.items()
-    }
