@@ -28,7 +28,6 @@ from onceover.model.raw_file import CompactedFile
 
 START: Final = datetime(2025, 1, 1, tzinfo=UTC)
 WINDOW: Final = timedelta(minutes=5)
-GENERATION: Final = "0a1b2c3d"
 TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 OWN, BEFORE = 8, 2  # records of a batch and Kafka partition: in its own window, in the one before
 LINE = 130  # bytes, with its newline; each append begins with one more
@@ -46,6 +45,7 @@ class History:
     rolled_hours: int = 0
     batch_seconds: int = 5
     kafka_partitions: int = 8
+    generation: str = "0a1b2c3d"
 
     @property
     def batches_a_window(self) -> int:
@@ -80,7 +80,7 @@ class History:
         return START + window * WINDOW
 
     def source(self, kafka_partition: int) -> KafkaPartition:
-        return KafkaPartition(GENERATION, kafka_partition)
+        return KafkaPartition(self.generation, kafka_partition)
 
     def read_of(self, batch: int, kafka_partition: int) -> OffsetRange:
         """Return the offsets that the batch read."""
@@ -106,7 +106,7 @@ def build(connection: Connection, history: History, of: Pipeline | None = None) 
         "name": history.name, "start": START, "seconds": history.batch_seconds, "windows": history.windows,
         "batches": history.batches, "size": history.batches_a_window, "partitions": history.kafka_partitions,
         "rolled": history.rolled_hours, "hour": 3600 // history.batch_seconds, "own": OWN, "before": BEFORE,
-        "own_bytes": history.own_bytes, "before_bytes": history.before_bytes, "generation": GENERATION,
+        "own_bytes": history.own_bytes, "before_bytes": history.before_bytes, "generation": history.generation,
         "topic": TOPIC_ID, "code": __version__, **(bases or {}),
     }  # fmt: skip
     wide = {name: Int8(value) if isinstance(value, int) else value for name, value in values.items()}

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from bench.large_ledger import pipeline
-from bench.ledger_history import COLUMNS, GENERATION, TOPIC_ID, WINDOW, History, piece_of
+from bench.ledger_history import COLUMNS, TOPIC_ID, WINDOW, History, piece_of
 from onceover.detection.certify import certify_from_ledger
 from onceover.detection.look import judge_windows
 from onceover.ledger import batches, drivers, frontiers, increments, watermarks
@@ -106,7 +106,7 @@ class Writer:
     def _close_and_certify(self) -> None:
         """Let the watermark follow, a window's length behind, and certify what it closed."""
         connection, name, length = self._connection, self._history.name, timedelta(minutes=5)
-        watermarks.advance_watermark(connection, self._epoch, GENERATION, length, timedelta(hours=1))
+        watermarks.advance_watermark(connection, self._epoch, self._history.generation, length, timedelta(hours=1))
         seen = judge_windows(connection, name, self._history, None, every=False)
         right = [(j.evidence, j.findings) for j in seen.judgements if j.is_right]
         assert len(right) == len(seen.judgements)

@@ -1,0 +1,104 @@
+"""What a batch, a detection, a scrape and lists read of a large ledger: rows of now, whatever lies behind.
+
+`make bench NAME=ledger` measures seconds; these tests count the rows that PostgreSQL read.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from bench import ledger_history
+from bench.ledger_history import START, History
+from bench.ledger_writer import Writer
+
+from onceover.config.endpoints import address
+from onceover.detection.evidence import read_evidence
+from onceover.detection.overdue import report_overdue
+from onceover.ingest.cutover import plan_cutovers
+from onceover.ledger import frontiers, windows
+from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.database import Connection, connect
+from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.windows import WindowState
+from onceover.observability import snapshot
+from onceover_local.stack import Stack
+
+pytestmark = pytest.mark.stack
+NUMBER = uuid.uuid4().hex[:8]
+HISTORY = History(f"g{NUMBER}", 3_000, rolled_hours=230, batch_seconds=30, generation=NUMBER)
+TABLES = [*ledger_history.TABLES]
+
+
+@pytest.fixture(scope="module")
+def connection(stack: Stack) -> Iterator[Connection]:
+    upgrade_schema(address("postgres"))
+    with connect(address("postgres"), "test") as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def known(connection: Connection) -> RegisteredPipeline:
+    """Write ten days of windows, all certified but the last; one of them is reopened."""
+    built = ledger_history.build(connection, HISTORY)
+    windows.bump_versions(connection, HISTORY.name, [HISTORY.start_of(1_500)])
+    return built
+
+
+def count_rows_read(connection: Connection, read: Callable[[], object]) -> int:
+    """Return how many rows of the large tables were read from the tables, by sequential scans or by an index."""
+    counts = []
+    for work in (lambda: None, read):
+        work()
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        (row,) = connection.execute(
+            "SELECT sum(seq_tup_read + idx_tup_fetch)::bigint AS n FROM pg_stat_user_tables "
+            "WHERE schemaname = 'onceover' AND relname = ANY(%s)",
+            [TABLES],
+        ).fetchall()
+        counts.append(int(row["n"]))
+    return counts[1] - counts[0]
+
+
+READS: dict[str, Callable[[Connection], object]] = {
+    "detection": lambda c: read_evidence(c, HISTORY.name, None, None, every=False),
+    "open windows": lambda c: windows.count_open_windows(c, HISTORY.name),
+    "failed windows": lambda c: windows.list_windows(c, HISTORY.name, WindowState.FAILED),
+    "last windows": lambda c: windows.find_last_start(c, HISTORY.name, 10),
+    "first to leave Kafka": lambda c: windows.find_next_log_expiry(c, HISTORY.name),
+    "overdue windows": lambda c: report_overdue(c, HISTORY.name, 10**15),
+    "committed offsets": lambda c: frontiers.read_committed_offsets(c, HISTORY.name, HISTORY.generation),
+    "largest ends": lambda c: frontiers.read_largest_ends(c, HISTORY.name),
+    "cutovers": lambda c: plan_cutovers(c, HISTORY.name),
+    "accounted offsets": lambda c: frontiers.read_accounted(c, HISTORY.name),
+    "a scrape": lambda c: snapshot.read_signals(c, timedelta(hours=1)),
+}
+
+
+@pytest.mark.parametrize("what", READS)
+def test_read_takes_rows_of_now_only(connection: Connection, known: RegisteredPipeline, what: str) -> None:
+    assert count_rows_read(connection, lambda: READS[what](connection)) < 500
+
+
+def test_counts_by_state_are_those_of_the_list(connection: Connection, known: RegisteredPipeline) -> None:
+    listed = windows.list_windows(connection, HISTORY.name)
+
+    assert windows.count_by_state(connection, HISTORY.name) == {"open": 1, "closed": 1, "certified": 2_998}
+    assert [row["window_start"] for row in listed if row["state"] == "closed"] == [HISTORY.start_of(1_500)]
+    assert windows.find_last_start(connection, HISTORY.name, 10) == listed[-10]["window_start"]
+    assert windows.find_last_start(connection, HISTORY.name, 20_000) == START
+
+
+def test_batch_beyond_an_old_hole_reads_nothing_since(connection: Connection, known: RegisteredPipeline) -> None:
+    writer = Writer.of(connection, HISTORY, known)
+    key = "WHERE pipeline = %s AND kafka_partition = 0"
+    before = connection.execute(f"SELECT frontier FROM onceover.kafka_partition {key}", [HISTORY.name]).fetchall()
+    connection.execute(f"UPDATE onceover.kafka_partition SET frontier = 42 {key}", [HISTORY.name])
+
+    read = count_rows_read(connection, writer.land_next)
+
+    after = connection.execute(f"SELECT frontier, reach FROM onceover.kafka_partition {key}", [HISTORY.name]).fetchall()
+    assert read < 500, "of 2,400 batches since"
+    assert after[0] == {"frontier": 42, "reach": before[0]["frontier"] + 10}
