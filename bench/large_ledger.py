@@ -162,14 +162,21 @@ _EMPTIED = (
 
 def drop(connection: Connection, ledger: LargeLedger) -> None:
     """Delete the ledger's rows and tables."""
-    name = ledger.known.name
+    drop_pipeline(connection, ledger.known)
+
+
+def drop_pipeline(connection: Connection, known: RegisteredPipeline) -> None:
+    """Delete a built pipeline's rows and tables."""
+    name = known.name
     with connection.transaction(), write_unchecked(connection):
         of = "(SELECT {0}_id FROM onceover.{0} WHERE pipeline = %s)"
         for table, key in (("batch_range", "batch"), ("landing_part", "landing")):
             connection.execute(f"DELETE FROM onceover.{table} WHERE {key}_id IN {of.format(key)}", [name])
         for table in _EMPTIED:
             connection.execute(f"DELETE FROM onceover.{table} WHERE pipeline = %s", [name])
-        connection.execute(sql.SQL("DELETE FROM {}").format(ledger.known.table.table))
+        connection.execute(sql.SQL("DELETE FROM {}").format(known.table.table))
+    for table in _TABLES:  # else later reads go through the deleted rows
+        connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier("onceover", table)))
 
 
 # What ingest writes. Batch n (from 1) reads minute n-1; its landing in its own window is 2n-1, the other one 2n.

@@ -80,8 +80,8 @@ def _land(connection: Connection, ledger: LargeLedger, start: datetime, offsets:
           SELECT * FROM onceover.landing WHERE pipeline = %(name)s AND window_start = %(start)s
           ORDER BY landing_id LIMIT 1
         ), again AS (
-          INSERT INTO onceover.batch (pipeline, epoch, contract_version, state) VALUES (%(name)s, 1, 1, 'landed')
-          RETURNING batch_id
+          INSERT INTO onceover.batch (pipeline, epoch, contract_version, state, landed_at)
+          VALUES (%(name)s, 1, 1, 'landed', clock_timestamp()) RETURNING batch_id
         ), ranged AS (
           INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset)
           SELECT again.batch_id, %(generation)s, 0, o.a, o.z FROM again, first, LATERAL ({offsets}) o (a, z)

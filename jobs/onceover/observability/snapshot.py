@@ -1,7 +1,7 @@
 """Snapshot of every pipeline's signals in the ledger, read in time that a year of windows allows.
 
-Landed records are read from running totals, and certified and expired windows are counted by indices alone; landings
-are read only of batches that landed lately.
+Landed records are read from running totals, and certified and expired windows are counted by indices alone; of each
+other window only the last landing is read.
 """
 
 from __future__ import annotations
@@ -106,24 +106,18 @@ SELECT kafka_partition, sum(records_landed)::bigint AS landed, sum(records_quara
 FROM onceover.kafka_partition WHERE pipeline = %s GROUP BY 1 ORDER BY 1
 """
 
-_LAST_BEFORE = """
-SELECT batch_id FROM onceover.batch
-WHERE pipeline = %(pipeline)s AND landed_at < clock_timestamp() - %(after)s::interval ORDER BY batch_id DESC LIMIT 1
-"""
-
-_LANDED_SINCE = """
-SELECT DISTINCT window_start FROM onceover.landing
-WHERE pipeline = %s AND batch_id > %s AND window_start IS NOT NULL
-"""
-
+# A window's landings are numbered as they landed, so its last one tells how long it has been quiet.
 _OVERDUE = f"""
 SELECT count(*) AS overdue FROM (
-  SELECT {STATE} AS state
+  SELECT w.window_start, {STATE} AS state
   FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
   LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-  WHERE w.pipeline = %(pipeline)s AND w.window_start IN ({UNSETTLED}) AND NOT w.window_start = ANY(%(lately)s)
+  WHERE w.pipeline = %(pipeline)s AND w.window_start IN ({UNSETTLED})
     AND (p.every_window_closed OR w.window_end <= p.watermark - %(after)s::interval)) long_closed
-WHERE state IN ('closed', 'failed', 'repairing')
+WHERE state IN ('closed', 'failed', 'repairing') AND coalesce((
+  SELECT (SELECT b.landed_at FROM onceover.batch b WHERE b.batch_id = l.batch_id) FROM onceover.landing l
+  WHERE l.pipeline = %(pipeline)s AND l.window_start = long_closed.window_start
+  ORDER BY l.landing_id DESC LIMIT 1) < clock_timestamp() - %(after)s::interval, true)
 """
 
 _OLDEST_RECORD = """
@@ -151,11 +145,7 @@ FROM onceover.repair WHERE pipeline = %s AND overcount <> 0 AND state <> 'restor
 
 def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after: timedelta) -> Signals:
     name: str = row["name"]
-    key = {"pipeline": name, "after": overdue_after}
-    last_before = connection.execute(_LAST_BEFORE, key).fetchone()
-    since = connection.execute(_LANDED_SINCE, [name, last_before["batch_id"] if last_before else 0])
-    lately = [each["window_start"] for each in since]
-    overdue = connection.execute(_OVERDUE, {**key, "lately": lately}).fetchall()[0]
+    overdue = connection.execute(_OVERDUE, {"pipeline": name, "after": overdue_after}).fetchall()[0]
     repaired = connection.execute(_REPAIRED, [name]).fetchall()[0]
     return Signals(
         pipeline=name,

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 import pytest
 from bench import ledger_history
+from bench.large_ledger import drop_pipeline
 from bench.ledger_history import START, History
 from bench.ledger_writer import Writer
 
@@ -28,7 +29,7 @@ from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
 NUMBER = uuid.uuid4().hex[:8]
-HISTORY = History(f"g{NUMBER}", 3_000, rolled_hours=230, batch_seconds=30, generation=NUMBER)
+HISTORY = History(f"g{NUMBER}", 10_000, rolled_hours=820, batch_seconds=30, generation=NUMBER)
 TABLES = [*ledger_history.TABLES]
 
 
@@ -40,11 +41,13 @@ def connection(stack: Stack) -> Iterator[Connection]:
 
 
 @pytest.fixture(scope="module")
-def known(connection: Connection) -> RegisteredPipeline:
-    """Write ten days of windows, all certified but the last; one of them is reopened."""
+def known(connection: Connection) -> Iterator[RegisteredPipeline]:
+    """Write five weeks of windows, all certified but the last; one of them is reopened."""
     built = ledger_history.build(connection, HISTORY)
-    windows.bump_versions(connection, HISTORY.name, [HISTORY.start_of(1_500)])
-    return built
+    windows.bump_versions(connection, HISTORY.name, [HISTORY.start_of(5_000)])
+    connection.execute('ANALYZE onceover."window"')
+    yield built
+    drop_pipeline(connection, built)
 
 
 def count_rows_read(connection: Connection, read: Callable[[], object]) -> int:
@@ -68,7 +71,7 @@ READS: dict[str, Callable[[Connection], object]] = {
     "failed windows": lambda c: windows.list_windows(c, HISTORY.name, WindowState.FAILED),
     "last windows": lambda c: windows.find_last_start(c, HISTORY.name, 10),
     "first to leave Kafka": lambda c: windows.find_next_log_expiry(c, HISTORY.name),
-    "overdue windows": lambda c: report_overdue(c, HISTORY.name, 10**15),
+    "overdue windows": lambda c: report_overdue(c, HISTORY.name, 10**13),
     "committed offsets": lambda c: frontiers.read_committed_offsets(c, HISTORY.name, HISTORY.generation),
     "largest ends": lambda c: frontiers.read_largest_ends(c, HISTORY.name),
     "cutovers": lambda c: plan_cutovers(c, HISTORY.name),
@@ -85,8 +88,8 @@ def test_read_takes_rows_of_now_only(connection: Connection, known: RegisteredPi
 def test_counts_by_state_are_those_of_the_list(connection: Connection, known: RegisteredPipeline) -> None:
     listed = windows.list_windows(connection, HISTORY.name)
 
-    assert windows.count_by_state(connection, HISTORY.name) == {"open": 1, "closed": 1, "certified": 2_998}
-    assert [row["window_start"] for row in listed if row["state"] == "closed"] == [HISTORY.start_of(1_500)]
+    assert windows.count_by_state(connection, HISTORY.name) == {"open": 1, "closed": 1, "certified": 9_998}
+    assert [row["window_start"] for row in listed if row["state"] == "closed"] == [HISTORY.start_of(5_000)]
     assert windows.find_last_start(connection, HISTORY.name, 10) == listed[-10]["window_start"]
     assert windows.find_last_start(connection, HISTORY.name, 20_000) == START
 
