@@ -23,7 +23,9 @@ from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window, WindowRange
 from onceover.repair import service as repair_service
 from onceover.repair.service import Confirmation
+from onceover.retention import rollup
 from onceover.retention import service as retention_service
+from onceover.retention.rollup import RollupResult
 from onceover.retention.service import ExpiryDue, ExpiryResult
 
 # Airflow starts its own API inside this process, and its libraries warn each other there.
@@ -232,6 +234,13 @@ def test_retention_of_one_pipeline_fails_without_delaying_others(
 
     monkeypatch.setattr(retention_service, "plan_expiry", lambda context: ExpiryDue(context.name, 1, (), 0))
     monkeypatch.setattr(retention_service, "expire", expire)
+    joined: list[tuple[str, bool]] = []
+
+    def roll_up_batches(context: PipelineContext, *, dry_run: bool) -> RollupResult:
+        joined.append((context.name, dry_run))
+        return RollupResult(context.name, 720, 1, 0, 0)
+
+    monkeypatch.setattr(rollup, "roll_up_batches", roll_up_batches)
     monkeypatch.setattr(PipelineContext, "is_registered", lambda context: True)
     toml = home / "pipelines" / "orders.toml"
     before = toml.read_text()
@@ -245,6 +254,10 @@ def test_retention_of_one_pipeline_fails_without_delaying_others(
 
     assert (state, tasks) == (
         "failed",
-        {"pipelines": "success", "expire[0]": "failed", "expire[1]": "success", "expire[2]": "success"},
+        {
+            "pipelines": "success",
+            **{f"{task}[{n}]": "success" if n else "failed" for task in ("expire", "roll_up") for n in range(3)},
+        },
     )
     assert [(name, why) for name, _, why in went] == [("orders", "room")]
+    assert sorted(joined) == [("events", False), ("orders", False)]
