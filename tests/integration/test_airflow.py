@@ -144,6 +144,7 @@ def test_retention_dag_expires_certified_windows_and_records_who(lanes: Lanes, a
     assert airflow.run("expire_raw", run)["state"] == "success"
     said = read_result(airflow, "expire_raw", run, lane.name, "expire")
     assert (said["windows"], said["expired"], said["left"]) == (2, 2, 0)
+    assert read_result(airflow, "expire_raw", run, lane.name, "roll_up")["batches"] == 0, "Kafka holds their offsets"
     with lane.ledger() as ledger:
         kept = ledger.execute(
             "SELECT DISTINCT who, why, state FROM onceover.expiry WHERE pipeline = %s", [lane.name]
