@@ -66,6 +66,11 @@ class Writer:
         """Land a batch of what another one has landed; return its ID."""
         return self._land(self._read(batch))
 
+    def begin(self, batch: int) -> int:
+        """Begin to read what another batch has landed, and land nothing; return the ID of that batch."""
+        ranges = [piece.offsets for piece in self._read(batch).read]
+        return batches.begin(self._connection, self._epoch, 1, ranges)
+
     def _land(self, batch: RangesRead) -> int:
         connection, epoch, ranges = self._connection, self._epoch, [piece.offsets for piece in batch.read]
         starts = {r.source: Start(r.start, r.start) for r in ranges}

@@ -139,14 +139,15 @@ def _read_landings(
 
 
 def roll_up(connection: Connection, pipeline: str, batches: Sequence[OldBatch]) -> bool:
-    """Join these batches to the last of them, in one transaction. Returns False, and changes nothing, if one of their
-    windows is not settled any more."""
+    """Join these batches to the last of them, in one transaction. Returns False, and changes nothing, if one of them or
+    of their windows has changed since they were listed."""
     ids, kept = [batch.batch_id for batch in batches], batches[-1].batch_id
-    key = {"pipeline": pipeline, "ids": ids, "kept": kept}
+    key: dict[str, object] = {"pipeline": pipeline, "ids": ids, "kept": kept}
     windows = sorted({x.place for batch in batches for x in batch.landings if isinstance(x.place, datetime)})
     with connection.transaction():
         lock_windows(connection, pipeline, windows)
-        if len(batches) > 1 and _count_settled(connection, pipeline, windows) != len(windows):
+        connection.execute("SELECT 1 FROM onceover.batch WHERE batch_id = ANY(%(ids)s) ORDER BY 1 FOR UPDATE", key)
+        if not _is_unchanged(connection, {**key, "windows": windows}):
             return False
         if len(batches) > 1:
             _join_landings(connection, key)
@@ -164,15 +165,24 @@ def roll_up(connection: Connection, pipeline: str, batches: Sequence[OldBatch]) 
     return True
 
 
-def _count_settled(connection: Connection, pipeline: str, windows: Sequence[datetime]) -> int:
+def _is_unchanged(connection: Connection, key: Mapping[str, object]) -> bool:
+    """Return whether these locked windows are all settled, no batch has landed offsets of these batches again, and
+    none that read them before Kafka dropped them may still land."""
     row = connection.execute(
         f"""
-        SELECT count(*) AS n FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
-        WHERE w.pipeline = %s AND w.window_start = ANY(%s) AND {_IS_SETTLED}
+        SELECT cardinality(%(windows)s::timestamptz[]) = (
+            SELECT count(*) FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
+            WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(windows)s) AND {_IS_SETTLED})
+          AND NOT EXISTS (SELECT FROM onceover.batch WHERE batch_id = ANY(%(ids)s) AND rolled_up_at IS NOT NULL)
+          AND NOT EXISTS (
+            SELECT FROM onceover.batch b JOIN onceover.batch_range begun USING (batch_id)
+            JOIN onceover.batch_range r USING (generation, kafka_partition)
+            WHERE b.pipeline = %(pipeline)s AND b.state = 'begun' AND r.batch_id = ANY(%(ids)s)
+              AND r.start_offset < begun.end_offset AND begun.start_offset < r.end_offset) AS is_unchanged
         """,
-        [pipeline, windows],
+        key,
     ).fetchone()
-    return int(row["n"]) if row else 0
+    return bool(row and row["is_unchanged"])
 
 
 # One row for each window and day of quarantine that these batches landed in: the last landing, with all of their sums.

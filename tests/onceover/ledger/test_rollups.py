@@ -170,6 +170,41 @@ def test_batches_that_read_the_same_offsets_stay_apart(connection: Connection) -
     assert [row["batch_id"] - first for row in kept] == [17, history.batches + 1]
 
 
+def test_batches_wait_for_one_that_read_the_same_offsets(connection: Connection) -> None:
+    """A driver has read them while Kafka held them, and may still land."""
+    history = History(name(), 24, batch_seconds=30)
+    writer = Writer.of(connection, history, ledger_history.build(connection, history))
+    begun = writer.begin(17)
+    (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, held_from(history, 1)))
+
+    assert not rollups.roll_up(connection, history.name, run)
+
+    connection.execute("UPDATE onceover.batch SET state = 'superseded' WHERE batch_id = %s", [begun])
+    assert rollups.roll_up(connection, history.name, run)
+
+
+def test_batches_that_changed_since_they_were_listed_stay(connection: Connection) -> None:
+    history = History(name(), 24, batch_seconds=30)
+    writer = Writer.of(connection, history, ledger_history.build(connection, history))
+    (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, held_from(history, 1)))
+    bump_versions(connection, history.name, [history.start_of(3)])
+    assert not rollups.roll_up(connection, history.name, run), "a window is not certified any more"
+    certify_again(connection, history)
+
+    writer.read_again(17)
+    certify_again(connection, history)
+
+    assert not rollups.roll_up(connection, history.name, run), "offsets have landed again"
+    assert len(landings_of(connection, history, 0)) > 1
+
+
+def certify_again(connection: Connection, history: History) -> None:
+    connection.execute(
+        'UPDATE onceover."window" SET version = certified_version WHERE pipeline = %s AND certificate_id IS NOT NULL',
+        [history.name],
+    )
+
+
 def test_killed_rollup_changes_nothing(connection: Connection) -> None:
     history = History(name(), 24, batch_seconds=30)
     known = ledger_history.build(connection, history)
@@ -178,9 +213,9 @@ def test_killed_rollup_changes_nothing(connection: Connection) -> None:
     with (
         connect(address("postgres"), "killed") as killed,
         ThreadPoolExecutor(1) as pool,
-        connection.transaction(),  # its last statement but one waits for this row
+        connection.transaction(),  # once its landings are joined, it waits for this row
     ):
-        connection.execute("SELECT 1 FROM onceover.batch WHERE batch_id = %s FOR UPDATE", [run[0].batch_id])
+        connection.execute("SELECT 1 FROM onceover.batch_range WHERE batch_id = %s FOR UPDATE", [run[0].batch_id])
         working = pool.submit(rollups.roll_up, killed, history.name, run)
         wait_until_blocked(connection, killed.info.backend_pid)
         connection.execute("SELECT pg_terminate_backend(%s)", [killed.info.backend_pid])
