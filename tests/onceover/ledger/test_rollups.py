@@ -79,7 +79,10 @@ def test_generated_rows_equal_rows_that_the_product_wrote(connection: Connection
 
 
 def test_rolled_up_rows_equal_those_of_one_batch_an_hour(connection: Connection) -> None:
-    whole, by_hour = History(name(), 60, batch_seconds=30), History(name(), 60, rolled_hours=3, batch_seconds=30)
+    whole, by_hour = (
+        History(name(), 60, batch_seconds=30, kafka_partitions=2),
+        History(name(), 60, rolled_hours=3, batch_seconds=30, kafka_partitions=2),
+    )
     known = ledger_history.build(connection, whole)
 
     assert roll_up(connection, whole, hour=3) == [120, 120, 120]
@@ -91,10 +94,13 @@ def test_rolled_up_rows_equal_those_of_one_batch_an_hour(connection: Connection)
 
 
 def test_what_has_landed_is_known_as_before(connection: Connection) -> None:
-    whole, joined = History(name(), 36, batch_seconds=30), History(name(), 36, batch_seconds=30)
+    whole, joined = (
+        History(name(), 36, batch_seconds=30, kafka_partitions=2),
+        History(name(), 36, batch_seconds=30, kafka_partitions=2),
+    )
     histories = {each: ledger_history.build(connection, each) for each in (whole, joined)}
     roll_up(connection, joined, hour=2)
-    ids = [OffsetRange(joined.source(p), offset, offset + 1) for p in range(8) for offset in range(0, 3600, 7)]
+    ids = [OffsetRange(joined.source(p), offset, offset + 1) for p in range(2) for offset in range(0, 3600, 37)]
 
     accounted, covering = (
         [read(each) for each in histories]
@@ -111,7 +117,7 @@ def test_what_has_landed_is_known_as_before(connection: Connection) -> None:
 
 def test_late_record_is_judged_as_before(connection: Connection) -> None:
     """A window of joined batches counts again what landed before and after its certificate, and repairs prove both."""
-    histories = [History(name(), 36, batch_seconds=30) for _ in range(2)]
+    histories = [History(name(), 36, batch_seconds=30, kafka_partitions=2) for _ in range(2)]
     judged, claims = [], []
     for number, history in enumerate(histories):
         writer = Writer.of(connection, history, ledger_history.build(connection, history))
@@ -128,7 +134,7 @@ def test_late_record_is_judged_as_before(connection: Connection) -> None:
     assert judged[0] == judged[1]
     before, after = ([x for claim in [each] if claim for x in claim.landings] for each in claims)
     assert (len(before), len(after)) == (21, 2)
-    for source in (histories[0].source(p) for p in range(8)):
+    for source in (histories[0].source(p) for p in range(2)):
         parts = [
             [part for x in landings for part in x.parts if part[0].source == source] for landings in (before, after)
         ]
@@ -137,7 +143,7 @@ def test_late_record_is_judged_as_before(connection: Connection) -> None:
 
 
 def test_batches_of_a_window_that_is_not_certified_stay(connection: Connection) -> None:
-    history = History(name(), 36, batch_seconds=30)
+    history = History(name(), 36, batch_seconds=30, kafka_partitions=2)
     ledger_history.build(connection, history)
     bump_versions(connection, history.name, [history.start_of(5)])
 
@@ -157,7 +163,7 @@ def landings_of(connection: Connection, history: History, window: int) -> list[i
 
 def test_batches_that_read_the_same_offsets_stay_apart(connection: Connection) -> None:
     """Kafka's compaction makes a later reading smaller: a range joined from both could not be proved any more."""
-    history = History(name(), 36, batch_seconds=30)
+    history = History(name(), 36, batch_seconds=30, kafka_partitions=2)
     writer = Writer.of(connection, history, ledger_history.build(connection, history))
 
     again = writer.read_again(17)
@@ -172,7 +178,7 @@ def test_batches_that_read_the_same_offsets_stay_apart(connection: Connection) -
 
 def test_batches_wait_for_one_that_read_the_same_offsets(connection: Connection) -> None:
     """A driver has read them while Kafka held them, and may still land."""
-    history = History(name(), 24, batch_seconds=30)
+    history = History(name(), 24, batch_seconds=30, kafka_partitions=2)
     writer = Writer.of(connection, history, ledger_history.build(connection, history))
     begun = writer.begin(17)
     (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, held_from(history, 1)))
@@ -184,7 +190,7 @@ def test_batches_wait_for_one_that_read_the_same_offsets(connection: Connection)
 
 
 def test_batches_that_changed_since_they_were_listed_stay(connection: Connection) -> None:
-    history = History(name(), 24, batch_seconds=30)
+    history = History(name(), 24, batch_seconds=30, kafka_partitions=2)
     writer = Writer.of(connection, history, ledger_history.build(connection, history))
     (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, held_from(history, 1)))
     bump_versions(connection, history.name, [history.start_of(3)])
@@ -206,7 +212,7 @@ def certify_again(connection: Connection, history: History) -> None:
 
 
 def test_killed_rollup_changes_nothing(connection: Connection) -> None:
-    history = History(name(), 24, batch_seconds=30)
+    history = History(name(), 24, batch_seconds=30, kafka_partitions=2)
     known = ledger_history.build(connection, history)
     before = read_rows(connection, known)
     (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, held_from(history, 1)))
