@@ -50,6 +50,8 @@ def windows(
     repairing: a repair holds the window. blocked: repair failed too often. certified: the aggregates are proved right.
     expired: its raw is deleted after the pipeline's retention, or it counts as expired since a rebuild or by a person's
     word. "Kafka until" is the time until which the topic's retention keeps the records.
+
+    Without a range or a state, prints the last 1,000 windows, and counts all; --json has all.
     """
     with open_pipeline(pipeline, "windows") as context:
         if state is not None and state not in list(WindowState):

@@ -1,0 +1,33 @@
+"""The list of windows for a person."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from onceover.cli.commands.windows import show
+from onceover.ledger.windows import WindowState
+
+ROW = {
+    "window_start": datetime(2026, 3, 1, 12, tzinfo=UTC), "state": "certified", "records": 7, "basis": "raw",
+    "verdict": "exact", "tries": 0, "log_until": None, "blocked_why": None, "findings": [],
+}  # fmt: skip
+
+
+def test_sum_counts_the_windows_that_are_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    show([ROW], {WindowState.CERTIFIED: 105_119, WindowState.OPEN: 1})
+
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[1].startswith("2026-03-01T12:00Z  certified")
+    assert printed[2:] == [
+        "these are the last 1; --from and --to choose others, --json lists all",
+        "105,120 windows: 105,119 certified, 1 open",
+    ]
+
+
+def test_sum_of_a_whole_list_needs_no_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    show([ROW])
+    show([ROW], {WindowState.CERTIFIED: 1})
+
+    assert capsys.readouterr().out.count("last") == 0
