@@ -114,7 +114,7 @@ def _read_landings(
     """Return the landings of these batches, and whether all of a batch's are proved and in settled windows."""
     rows = connection.execute(
         f"""
-        SELECT l.batch_id, l.window_start, l.quarantine_day, l.byte_start, l.byte_end, l.late,
+        SELECT l.batch_id, l.window_start, l.quarantine_day, l.byte_start, l.byte_end, l.late AS is_late,
           coalesce(l.landing_id <= w.removed_to_landing, false) AS is_removed,
           l.proved AND (l.window_start IS NULL OR coalesce({_IS_SETTLED}, false)) AS is_settled
         FROM onceover.landing l
@@ -130,7 +130,7 @@ def _read_landings(
         of_batch = list(grouped)
         landings[batch_id] = tuple(
             OldLanding(
-                r["window_start"] or r["quarantine_day"], r["byte_start"], r["byte_end"], (r["late"], r["is_removed"])
+                r["window_start"] or r["quarantine_day"], r["byte_start"], r["byte_end"], (r["is_late"], r["is_removed"])
             )
             for r in of_batch
         )
