@@ -16,6 +16,7 @@ from bench import (
     ingest,
     ledger,
     offset_stores,
+    on_call,
     partitioner,
     publishing,
     repair,
@@ -37,6 +38,7 @@ BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
     "bursts": bursts.run,
     "compact": compact.run,
     "repair": repair.run,
+    "on_call": on_call.run,
     "growth": growth.run,
     "publishing": publishing.run,
 }
