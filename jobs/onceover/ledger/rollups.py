@@ -129,10 +129,9 @@ def _read_landings(
     for batch_id, grouped in groupby(rows, key=itemgetter("batch_id")):
         of_batch = list(grouped)
         landings[batch_id] = tuple(
-            OldLanding(
-                r["window_start"] or r["quarantine_day"], r["byte_start"], r["byte_end"], (r["is_late"], r["is_removed"])
-            )
+            OldLanding(place, r["byte_start"], r["byte_end"], (r["is_late"], r["is_removed"]))
             for r in of_batch
+            for place in [r["window_start"] or r["quarantine_day"]]
         )
         settled[batch_id] = all(r["is_settled"] for r in of_batch)
     return landings, settled
