@@ -243,6 +243,8 @@ _STATEMENTS = (
     FROM onceover.certificate c
     WHERE w.pipeline = %(name)s AND c.pipeline = w.pipeline AND c.window_start = w.window_start
     """,
+    "UPDATE onceover.pipeline SET last_batch = (SELECT max(batch_id) FROM onceover.batch WHERE pipeline = %(name)s) "
+    "WHERE name = %(name)s",
     "SELECT setval(pg_get_serial_sequence('onceover.batch', 'batch_id'), max(batch_id)) FROM onceover.batch",
     "SELECT setval(pg_get_serial_sequence('onceover.landing', 'landing_id'), max(landing_id)) FROM onceover.landing",
 )

@@ -144,7 +144,7 @@ def count_landings(
             """,
             [windows, [_find_oldest(start, landings, of_log) for start in windows], batch_id, epoch.pipeline],
         )
-        _add_totals(connection, epoch.pipeline, landings)
+        _add_totals(connection, epoch.pipeline, batch_id, landings)
 
 
 def _find_oldest(start: datetime, landings: Sequence[Landing], of_log: Sequence[RangeRead]) -> datetime | None:
@@ -232,7 +232,7 @@ def list_in_flight(connection: Connection, pipeline: str) -> frozenset[int]:
     return frozenset(row["batch_id"] for row in rows)
 
 
-def _add_totals(connection: Connection, pipeline: str, landings: Sequence[Landing]) -> None:
+def _add_totals(connection: Connection, pipeline: str, batch_id: int, landings: Sequence[Landing]) -> None:
     """Add one batch to its pipeline's running totals, so that reading the totals costs one row a Kafka partition.
 
     Runs inside the transaction that lands the batch. Records that land twice count twice.
@@ -252,4 +252,9 @@ def _add_totals(connection: Connection, pipeline: str, landings: Sequence[Landin
         """,
         [(n, quarantined[at], pipeline, at.generation, at.kafka_partition) for at, n in sorted(landed.items())],
     )
-    connection.execute("UPDATE onceover.pipeline SET batches_landed = batches_landed + 1 WHERE name = %s", [pipeline])
+    connection.execute(
+        "UPDATE onceover.pipeline p SET batches_landed = p.batches_landed + 1, "
+        "last_batch = CASE WHEN b.refill THEN p.last_batch ELSE b.batch_id END "
+        "FROM onceover.batch b WHERE p.name = %s AND b.batch_id = %s",
+        [pipeline, batch_id],
+    )

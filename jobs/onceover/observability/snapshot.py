@@ -85,6 +85,7 @@ def read_signals(connection: Connection, overdue_after: timedelta) -> tuple[Sign
         return tuple(_read_pipeline(connection, row, overdue_after) for row in rows)
 
 
+# OFFSET 0: the last batch is looked up by its key, one pipeline after the other.
 _PIPELINES = """
 SELECT p.name, p.watermark, p.batches_landed, extract(epoch FROM p.log_retention)::float8 AS log_retention,
   (SELECT count(*) FROM onceover.batch b WHERE b.pipeline = p.name AND b.state = 'superseded') AS superseded,
@@ -93,9 +94,7 @@ SELECT p.name, p.watermark, p.batches_landed, extract(epoch FROM p.log_retention
   b.scheduling_delay_ms / 1000.0::float8 AS scheduling_delay,
   extract(epoch FROM b.landed_at - b.begun_at)::float8 AS processing, b.landed_at
 FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name
-LEFT JOIN LATERAL (
-  SELECT * FROM onceover.batch WHERE pipeline = p.name AND state = 'landed' AND NOT refill
-  ORDER BY batch_id DESC LIMIT 1) b ON true
+LEFT JOIN LATERAL (SELECT * FROM onceover.batch WHERE batch_id = p.last_batch OFFSET 0) b ON true
 ORDER BY p.name
 """
 

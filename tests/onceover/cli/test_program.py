@@ -45,6 +45,7 @@ COMMANDS = (
     ("pipelines", "migrate"),
     ("ledger", "migrate"),
     ("ledger", "rebuild"),
+    ("ledger", "roll-up"),
     ("ledger", "take-root"),
 )
 ONCEOVER = str(Path(sys.executable).with_name("onceover"))
@@ -64,7 +65,7 @@ def test_help_groups_the_commands_by_purpose(run: Any) -> None:
     assert panels == ["Options", "Inspect", "Repair", "Verify", "Decide", "Maintain", "Run"]
     listed = shown.partition("╭─ Maintain")[2].partition("╭─ Run")[0]
     assert [name for (name, *_) in COMMANDS if f"│ {name} " in listed] == [
-        *("quarantine", "offsets", "compact", "retention", "ledger", "ledger", "ledger"),
+        *("quarantine", "offsets", "compact", "retention", "ledger", "ledger", "ledger", "ledger"),
     ]
 
 

@@ -22,7 +22,13 @@ _QUERIES = {
     "pipeline": "SELECT * FROM onceover.pipeline WHERE name = %(name)s",
 }
 _CLOCKS = ("begun_at", "landed_at", "committed_at", "created_at", "caught_up_since", "rolled_up_at")
-_IDS = {"batch_id": "batch", "landing_id": "landing", "last_landing": "landing", "certificate_id": "certificate"}
+_IDS = {
+    "batch_id": "batch",
+    "last_batch": "batch",
+    "landing_id": "landing",
+    "last_landing": "landing",
+    "certificate_id": "certificate",
+}
 
 
 def read_rows(connection: Connection, known: RegisteredPipeline) -> dict[str, list[dict[str, Any]]]:

@@ -106,8 +106,7 @@ def test_window_whose_log_expires_before_certificate_is_reported(plant: Any) -> 
 
     def says(oldest: str, state: str) -> str:
         plant.connection.execute(
-            "UPDATE onceover.batch_range SET oldest_record = now() - %s::interval WHERE batch_id IN "
-            "(SELECT batch_id FROM onceover.batch WHERE pipeline = %s)",
+            'UPDATE onceover."window" SET oldest_record = now() - %s::interval WHERE pipeline = %s',
             [oldest, plant.name],
         )
         return reported(checks.check_postgres([find(plant.name)]), state)

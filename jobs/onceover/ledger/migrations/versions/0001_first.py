@@ -29,8 +29,10 @@ CREATE TABLE onceover.pipeline (
   every_window_closed boolean NOT NULL DEFAULT false,
   created_at timestamptz NOT NULL DEFAULT now(),
   log_retention interval,
-  batches_landed bigint NOT NULL DEFAULT 0
+  batches_landed bigint NOT NULL DEFAULT 0,
+  last_batch bigint
 );
+COMMENT ON COLUMN onceover.pipeline.last_batch IS 'The batch that landed last, refills left out.';
 COMMENT ON COLUMN onceover.pipeline.log_retention IS 'The topic''s retention as last read from Kafka; NULL: for ever.';
 
 CREATE TABLE onceover.contract (
