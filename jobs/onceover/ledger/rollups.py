@@ -57,10 +57,10 @@ def keep_apart(connection: Connection, pipeline: str, offsets: Iterable[OffsetRa
         )
 
 
-def list_old_batches(connection: Connection, pipeline: str, held: Sequence[OffsetRange]) -> Iterator[OldBatch]:
-    """Yield the landed batches that were not rolled up, in order; a batch is final once each of its ranges ends below
-    what Kafka's log has `held` since, and its windows are settled. Ends with a page of batches that Kafka holds."""
-    starts = {log.source: log.start for log in held}
+def list_old_batches(connection: Connection, pipeline: str, starts: Mapping[KafkaPartition, int]) -> Iterator[OldBatch]:
+    """Yield the landed batches that were not rolled up, in order; a batch is final once each of its ranges ends before
+    these `starts` of Kafka's logs, and its windows are settled. A source without a log is of a topic that was deleted.
+    Ends with a page of batches that Kafka holds."""
     last, is_old = 0, True
     while is_old and (page := _read_page(connection, pipeline, last, starts)):
         yield from (batch for batch, _ in page)

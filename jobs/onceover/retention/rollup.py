@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onceover.context import PipelineContext
-from onceover.errors import TransientError
+from onceover.kafka.held_log import read_held
 from onceover.ledger import rollups
 from onceover.model.rollup import plan_rollups
 
@@ -38,19 +38,15 @@ class RollupResult:
 def roll_up_batches(context: PipelineContext, *, dry_run: bool = False, say: Say = lambda text: None) -> RollupResult:
     """Roll up the pipeline's batches whose offsets Kafka no longer holds. If killed, what was rolled up stays so.
 
-    Raises BusyError while another process rolls up batches of the pipeline, TransientError if Kafka does not answer.
+    Raises BusyError while another process rolls up batches of the pipeline, UnreachableError if Kafka does not answer.
     """
     context.read_registration()
-    held = context.read_held("rollups")
-    if held is None:
-        raise TransientError(
-            f"Kafka does not answer, so it is unknown which batches of {context.name} it still holds; nothing was "
-            "rolled up, try again"
-        )
+    with context.open_own_topic() as topic:
+        starts = {log.source: log.start for log in read_held(topic)}
     if not dry_run:
         rollups.hold_rollups(context.ledger, context.name)
     batches = joined = alone = left = 0
-    for run in plan_rollups(rollups.list_old_batches(context.ledger, context.name, held)):
+    for run in plan_rollups(rollups.list_old_batches(context.ledger, context.name, starts)):
         if not (dry_run or rollups.roll_up(context.ledger, context.name, run)):
             left += len(run)
             continue

@@ -26,7 +26,7 @@ from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.rereads import read_unclaimed
 from onceover.ledger.windows import bump_versions
 from onceover.model.digest import sum_digests
-from onceover.model.offsets import OffsetRange, coalesce
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rollup import plan_rollups
 from onceover_local.stack import Stack
 
@@ -45,17 +45,16 @@ def name() -> str:
     return f"h{uuid.uuid4().hex[:10]}"
 
 
-def held_from(history: History, hour: int) -> list[OffsetRange]:
-    """Return what Kafka's log holds once it has dropped the first hours."""
+def starts_after(history: History, hour: int) -> dict[KafkaPartition, int]:
+    """Return where Kafka's logs begin once it has dropped the first hours."""
     first = hour * 3600 // history.batch_seconds + 1
-    ends = [history.read_of(history.batches, p) for p in range(history.kafka_partitions)]
-    return [OffsetRange(end.source, history.read_of(first, end.source.kafka_partition).start, end.end) for end in ends]
+    return {r.source: r.start for r in (history.read_of(first, p) for p in range(history.kafka_partitions))}
 
 
 def roll_up(connection: Connection, history: History, hour: int) -> list[int]:
     """Roll up what Kafka dropped; return the numbers of batches that were joined."""
-    held, joined = held_from(history, hour), []
-    for run in plan_rollups(rollups.list_old_batches(connection, history.name, held)):
+    starts, joined = starts_after(history, hour), []
+    for run in plan_rollups(rollups.list_old_batches(connection, history.name, starts)):
         assert rollups.roll_up(connection, history.name, run)
         joined.append(len(run))
     return joined
@@ -181,7 +180,7 @@ def test_batches_wait_for_one_that_read_the_same_offsets(connection: Connection)
     history = History(name(), 24, batch_seconds=30, kafka_partitions=2)
     writer = Writer.of(connection, history, ledger_history.build(connection, history))
     begun = writer.begin(17)
-    (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, held_from(history, 1)))
+    (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, starts_after(history, 1)))
 
     assert not rollups.roll_up(connection, history.name, run)
 
@@ -192,7 +191,7 @@ def test_batches_wait_for_one_that_read_the_same_offsets(connection: Connection)
 def test_batches_that_changed_since_they_were_listed_stay(connection: Connection) -> None:
     history = History(name(), 24, batch_seconds=30, kafka_partitions=2)
     writer = Writer.of(connection, history, ledger_history.build(connection, history))
-    (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, held_from(history, 1)))
+    (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, starts_after(history, 1)))
     bump_versions(connection, history.name, [history.start_of(3)])
     assert not rollups.roll_up(connection, history.name, run), "a window is not certified any more"
     certify_again(connection, history)
@@ -215,7 +214,7 @@ def test_killed_rollup_changes_nothing(connection: Connection) -> None:
     history = History(name(), 24, batch_seconds=30, kafka_partitions=2)
     known = ledger_history.build(connection, history)
     before = read_rows(connection, known)
-    (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, held_from(history, 1)))
+    (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, starts_after(history, 1)))
     with (
         connect(address("postgres"), "killed") as killed,
         ThreadPoolExecutor(1) as pool,
