@@ -41,7 +41,8 @@ def judge_lines(
     is_unknown = (contract < 0) & (kind > STRAY) & (kind != FOREIGN)
     doubtful = (~is_own | _find_other_columns(lines, distinct, is_own)) & (kind != FOREIGN) & ~is_unknown
     misplaced = (event_ms < max(accounts.start_ms, 0)) | (event_ms >= accounts.end_ms)
-    unknown = {lines.contracts[n] for n in set(lines.contract[row[is_unknown & (kind != UNSORTED) & ~misplaced]].tolist())}
+    is_named = is_unknown & (kind != UNSORTED) & ~misplaced
+    unknown = {lines.contracts[n] for n in set(lines.contract[row[is_named]].tolist())}
     evaluate = doubtful & ~misplaced
     if evaluated is not None:
         by_value = distinct.find_largest(evaluated)

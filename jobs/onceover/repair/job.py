@@ -141,7 +141,9 @@ class RepairRun:
             for claim in rest:
                 start = claim.window_start
                 if (found := every.get(start)) and found.unknown:
-                    outcome += self._record_failure(claim, explain_unknown(self._context, found.unknown), rebuilt[start])
+                    outcome += self._record_failure(
+                        claim, explain_unknown(self._context, found.unknown), rebuilt[start]
+                    )
                 else:
                     outcome += self._judge(claim, rebuilt[start], accounted, unlanded.get(start, Unlanded()))
         finally:
@@ -192,8 +194,8 @@ class RepairRun:
         unlanded: Mapping[datetime, Unlanded | None],
         unread: Unread,
     ) -> tuple[RepairOutcome, list[ClaimedWindow]]:
-        """Adopt the orphans of these windows, and return the windows without orphans, to be judged, and those with lines
-        of a contract that the ledger does not know, of which no line may be adopted under another one."""
+        """Adopt the orphans of these windows, and return the windows without orphans, to be judged, and those with
+        lines of a contract that the ledger does not know: none is adopted under another one."""
         orphans: dict[datetime, Orphans] = {}
         rest: list[ClaimedWindow] = []
         for claim in claimed:

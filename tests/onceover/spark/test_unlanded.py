@@ -79,7 +79,9 @@ def test_line_beyond_every_end_of_the_log_is_no_orphan(spark: SparkSession) -> N
 def test_line_of_an_unknown_contract_is_no_orphan(spark: SparkSession) -> None:
     rows = [(1, SOURCE.generation, 0, offset, 7, 0, 0, 0) for offset in (4, 5, 5, 6, 19)]
     own, unknown = find_own_offsets({SOURCE: 20}, (), ()), "V2-0123456789abcdef"
-    found, is_whole = collect(spark, rows, [OffsetRange(SOURCE, 19, 20)], own, [*KNOWN, *KNOWN, unknown, *KNOWN, unknown])
+    found, is_whole = collect(
+        spark, rows, [OffsetRange(SOURCE, 19, 20)], own, [*KNOWN, *KNOWN, unknown, *KNOWN, unknown]
+    )
     assert (is_whole, found[1].unknown) == (True, (unknown,))
     assert found[1].orphans == (OffsetRange(SOURCE, 4, 5), OffsetRange(SOURCE, 6, 7))
     assert found[1].pending == (OffsetRange(SOURCE, 19, 20),), "ingest reads it under the contract that it has"
