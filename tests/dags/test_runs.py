@@ -235,7 +235,7 @@ def test_sweep_verifies_one_window_and_is_red_for_a_difference(
     capfd: pytest.CaptureFixture[str],
     differences: list[str],
 ) -> None:
-    sides = dict.fromkeys(("certificate", "raw", "aggregates"), {"records": 5, "digest": "00"})
+    sides = {side: {"records": 5, "digest": "00"} for side in ("certificate", "raw", "aggregates")}
     result = {"equal": not differences, "differences": differences, **sides}
     chosen = {"events": 31}
     monkeypatch.setattr(sweep, "sweep_pipeline", lambda context, say: SweepResult(context.name, 24, (), 0))
