@@ -103,9 +103,12 @@ def restore_contracts(
     who: str,
     why: str,
 ) -> RegisteredPipeline:
-    """Replace the contracts of a pipeline of which nothing has landed by these, from version 1 on; `cutovers` are as in
-    `Cutovers`. Returns the pipeline."""
+    """Register the pipeline, or replace the contracts of one of which nothing has landed, by these from version 1 on;
+    `cutovers` are as in `Cutovers`. Returns the pipeline, whose tables may be missing."""
     with connection.transaction():
+        connection.execute(
+            "INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1) ON CONFLICT DO NOTHING", [name]
+        )
         connection.execute("DELETE FROM onceover.cutover WHERE pipeline = %s", [name])
         connection.execute("DELETE FROM onceover.contract WHERE pipeline = %s", [name])
         for version, (contract, columns) in enumerate(versions, 1):
@@ -113,9 +116,7 @@ def restore_contracts(
             keep_contract(connection, name, contract, version, columns, *by)
             at = {source: of_source[version] for source, of_source in cutovers.items() if version in of_source}
             keep_cutovers(connection, name, version, at)
-        registered = read_registered(connection, name)
-        registered.table.create(connection)
-    return registered
+        return read_registered(connection, name)
 
 
 def require_same_contract(connection: Connection, pipeline: Pipeline) -> RegisteredPipeline:

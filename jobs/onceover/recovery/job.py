@@ -18,7 +18,7 @@ from onceover.kafka.held_log import clip_to_held, held_ranges
 from onceover.kafka.hole_probe import find_gaps
 from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
-from onceover.ledger.catalog import register_pipeline, restore_contracts
+from onceover.ledger.catalog import restore_contracts
 from onceover.ledger.drivers import as_driver
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import RawContents, RawFile
@@ -89,7 +89,7 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
     _require_trace(context, facts)
     versions = [(contract, check_contract(spark, contract)) for contract in read_kept_contracts(context)]
     if not context.is_registered():
-        register_pipeline(context.ledger, pipeline, versions[-1][1])
+        restore_contracts(context.ledger, context.name, versions, {}, WHO, WHY)
     with as_driver(context.ledger, pipeline.name, owner) as epoch:
         # Listed under the epoch: no other driver appends from now on.
         files = (*context.files.list_files(), *context.files.list_parquet_files())
@@ -119,6 +119,7 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         topic_ids = {facts.generation: facts.topic_id} if facts else {}
         with context.ledger.transaction():
             registered = restore_contracts(context.ledger, context.name, versions, contents.cutovers, WHO, WHY)
+            registered.table.create(context.ledger)
             logs = KnownLogs(topic_ids, origins, empty, _list_logs(held))
             written = write_ledger(context.ledger, epoch, registered, files, contents, logs)
             _store_offsets(context, facts, contents)
