@@ -157,7 +157,7 @@ def test_released_lines_keep_their_contract_without_quarantine(lanes: Lanes) -> 
 
 
 def test_ledger_older_than_a_migration_adopts_after_it(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
-    lane = lanes(idle_after="1h", most=10)
+    lane = lanes(most=10)
     lane.produce([event(n, amount=n) for n in range(10)])
     lane.ingest()
     repair(lane)
