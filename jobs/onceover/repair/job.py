@@ -141,9 +141,8 @@ class RepairRun:
             for claim in rest:
                 start = claim.window_start
                 if (found := every.get(start)) and found.unknown:
-                    outcome += self._record_failure(
-                        claim, explain_unknown(self._context, found.unknown), rebuilt[start]
-                    )
+                    reason, verdict = explain_unknown(self._context, found.unknown), prove(claim, rebuilt[start], found)
+                    outcome += self._record_failure(claim, reason, rebuilt[start], verdict)
                 else:
                     outcome += self._judge(claim, rebuilt[start], accounted, unlanded.get(start, Unlanded()))
         finally:
