@@ -182,7 +182,7 @@ def test_ledger_older_than_a_migration_adopts_after_it(lanes: Lanes, monkeypatch
     name = list_contract_files(lane)[1].removesuffix(".json")
     with pytest.raises(UsageError, match=rf"not know the contract of \S+/{name}.json.*onceover pipelines migrate"):
         lane.ingest()
-    failed = lane.repair(lane.detect(minutes(0, 60), force=True).request_id or 0).failed
+    failed = lane.repair(lane.detect().request_id or 0).failed
     assert [window for window, _ in failed] == [format_moment(minutes(at, 60).start) for at in (10, 15, 20)]
     assert all(f"lines of {name} that never landed" in reason for _, reason in failed), failed
     assert all(f"onceover pipelines migrate {lane.name}" in reason for _, reason in failed)
