@@ -41,7 +41,7 @@ def test_cutover_lies_where_the_version_changes(spark: SparkSession) -> None:
         (dict.fromkeys((5, 6, 9), 3), {}),  # new lines alone: from the start
         ({**dict.fromkeys(range(10), 1), **dict.fromkeys(range(30, 40), 3)}, {2: 10, 3: 10}),  # behind the last old one
         ({**right, 0: 3, 50: 2, 199: 1, 2**63 - 2: 1}, {2: 100, 3: 150}),  # forged lines move no cutover
-        ({**right, **dict.fromkeys(range(110, 130), 1)}, {2: 100, 3: 150}),
+        ({**right, **dict.fromkeys(range(115, 125), 1)}, {2: 100, 3: 150}),
     ]
     assert find(spark, 3, *(versions for versions, _ in cases)) == [expected for _, expected in cases]
     assert find(spark, 1, right) == [{}]
