@@ -1,7 +1,9 @@
-"""Once a day: compare every certified window with its certificate, and reopen the windows that differ.
+"""Once a day: compare every certified window with its certificate, reopen those that differ, and verify one of them.
 
 Detection skips certified windows. The sweep notices later changes from outside: a window file that was deleted,
-truncated or written to, or aggregate rows that were edited by hand. Raw is not read.
+truncated or written to, or aggregate rows that were edited by hand. It reads no raw. Of one certified window a
+pipeline, chosen at random, all of raw is read and every value evaluated again, as by `onceover verify`; windows of more
+than a million records or 256 MiB of raw are left out.
 
 ### When a task is red
 
@@ -10,6 +12,8 @@ truncated or written to, or aggregate rows that were edited by hand. Raw is not 
   `repair_failed_windows` rebuilds them from raw within minutes, so there is nothing to clear: find out what changes
   them, or they will differ again. If a file is missing, the repair refuses and the window is blocked: restore the file,
   see docs/runbook.md#a-window-looks-wrong. If the log names a part that does not answer, run `onceover doctor`.
+- `verify`: the Spark application failed: fix what the last lines of the log name, then clear the task. Or the window is
+  not as certified, and the log says how: see docs/runbook.md#a-window-looks-wrong.
 
 A red pipeline does not block the others.
 """
@@ -18,9 +22,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from airflow.sdk import dag, task
+from airflow.sdk import dag, task, task_group
 
 from onceover_airflow import params
+from onceover_airflow.operators.audit import VerifyOperator
 from onceover_airflow.operators.sweep import SweepOperator
 from onceover_airflow.retries import DEFAULT_ARGS
 from onceover_airflow.tables import with_findings
@@ -30,6 +35,17 @@ from onceover_airflow.tables import with_findings
 def pipelines() -> list[str]:
     """List the pipelines when the run starts: a new TOML counts at once, not from the next parse of this file."""
     return params.known_pipelines()
+
+
+@task_group(prefix_group_id=False)
+def windows(pipeline: str) -> None:
+    SweepOperator(
+        task_id="sweep",
+        pipeline=pipeline,
+        map_index_template="{{ task.pipeline }}",
+        execution_timeout=timedelta(hours=2),  # a sweep reads the length of every window file
+    )
+    VerifyOperator(task_id="verify", pipeline=pipeline, execution_timeout=timedelta(minutes=30))
 
 
 @dag(
@@ -43,11 +59,7 @@ def pipelines() -> list[str]:
     doc_md=with_findings(__doc__),
 )
 def sweep_certified() -> None:
-    SweepOperator.partial(
-        task_id="sweep",
-        map_index_template="{{ task.pipeline }}",
-        execution_timeout=timedelta(hours=2),  # a sweep reads the length of every window file
-    ).expand(pipeline=pipelines())
+    windows.expand(pipeline=pipelines())
 
 
 sweep_certified()

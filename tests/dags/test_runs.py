@@ -12,6 +12,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from tests.programs import write_python_program
 
+from onceover.audit import service as audit_service
 from onceover.context import PipelineContext
 from onceover.detection import service as detection_service
 from onceover.detection import sweep
@@ -213,12 +214,43 @@ def test_sweep_of_one_pipeline_fails_without_delaying_the_other(
             raise TerminalError("its TOML is wrong")
         return SweepResult(context.name, 24, (), 0)
 
+    seeds: list[str] = []
     monkeypatch.setattr(sweep, "sweep_pipeline", sweep_pipeline)
+    monkeypatch.setattr(audit_service, "request_sample", lambda context, seed, who: seeds.append(seed))
 
     state, tasks = run(dag_bag, "sweep_certified")
 
     assert state == "failed"
     assert (tasks["sweep[0]"], tasks["sweep[1]"]) == ("failed", "success")
+    assert (tasks["verify[0]"], tasks["verify[1]"]) == ("skipped", "skipped"), "neither has a certified window"
+    assert len(seeds) == 2
+    assert len(set(seeds)) == 1, "the run's name chooses, so that a cleared task verifies the same window"
+
+
+@pytest.mark.parametrize("differences", [[], ["aggregates: 2 rows differ from what raw says: + (a,5,10,4)"]])
+def test_sweep_verifies_one_window_and_is_red_for_a_difference(
+    dag_bag: DagBag,
+    library: Library,
+    spark: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    differences: list[str],
+) -> None:
+    sides = {side: {"records": 5, "digest": "00"} for side in ("certificate", "raw", "aggregates")}
+    result = {"equal": not differences, "differences": differences, **sides}
+    chosen = {"events": 31}
+    monkeypatch.setattr(sweep, "sweep_pipeline", lambda context, say: SweepResult(context.name, 24, (), 0))
+    monkeypatch.setattr(audit_service, "request_sample", lambda context, seed, who: chosen.get(context.name))
+    monkeypatch.setattr(audit_service, "read_sample", lambda context, audit_id: (WINDOW.start, result))
+
+    state, tasks = run(dag_bag, "sweep_certified")
+
+    said = "events: window 2013-01-01T05:00Z is not as certified: aggregates: 2 rows differ"
+    expected = ("failed", True) if differences else ("success", False)
+    assert (state, said in "".join(capfd.readouterr())) == expected
+    assert (tasks["verify[0]"], tasks["verify[1]"]) == (state, "skipped")
+    assert spark.read_text().splitlines() == [f"{home}/jobs/audit.py --pipeline events --audit 31"]
 
 
 def test_retention_of_one_pipeline_fails_without_delaying_others(

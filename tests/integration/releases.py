@@ -35,12 +35,6 @@ def produce_mixed(lane: Lane, start: int, end: int) -> None:
 
 def accept_nameless(lane: Lane, name: str = "none") -> None:
     """Cut over to a contract that accepts nameless records."""
-    edit_contract(lane, name)
-    lane.migrate()
-
-
-def edit_contract(lane: Lane, name: str = "none") -> None:
-    """Accept nameless records in the TOML alone."""
     text = lane.toml.read_text()
     for old, new in (
         ('required = ["at", "kind"]', 'required = ["at"]'),
@@ -48,6 +42,7 @@ def edit_contract(lane: Lane, name: str = "none") -> None:
     ):
         text = text.replace(old, new)
     lane.toml.write_text(text)
+    lane.migrate()
 
 
 def look(lane: Lane, reason: str | None = None) -> ReleasePlan:

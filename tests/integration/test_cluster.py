@@ -8,12 +8,14 @@ import sys
 import sysconfig
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from tests.integration.lane import Lane, event
+from tests.integration.planted_failures import count_certified, minutes
 from tests.own_stack import ROOT, embedded
 
 from onceover.config.endpoints import address
@@ -118,6 +120,58 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
     assert lane.detect().judged == 0
     ran = [app["name"] for app in read_master(stack)["completedapps"]]
     assert sorted(ran) == [f"onceover ingest {lane.name}"] * 2 + [f"onceover repair {lane.name}"]
+
+
+def test_repair_outlives_a_worker_that_dies_while_it_folds(
+    lanes: Callable[..., Lane], jobs: Callable[..., SupervisedJob], stack: Stack
+) -> None:
+    for part in ("spark-worker1", "datanode2"):
+        stack.start_part(part)
+    wait_for(lambda: len(count_cores(stack)) == 2, PATIENCE, "both workers")
+    lane, values = lanes(), [event(n % (5 * WINDOWS), "ab"[n % 2], n) for n in range(600)]
+    lane.produce(values)
+    ingest = jobs("ingest.py", "--pipeline", lane.name)
+    ingest.start()
+    wait_until(ingest, lambda: "idle, every window closed" in ingest.read_log())
+    assert ingest.stop() == 0
+    right = compute_expected(values)
+    with lane.ledger() as ledger:
+        ledger.execute(f"UPDATE aggregates.{lane.name} SET events = events + 1")
+    request_id = lane.detect(minutes(0, 60), force=True).request_id
+    repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(request_id))
+    repair.start()
+    wait_until(repair, lambda: f"reading {WINDOWS} window files" in repair.read_log())
+    datanodes = [psutil.Process(stack.find_pid(f"datanode{n}")) for n in (1, 2, 3)]
+    for each in datanodes:  # so that no task ends before the worker does
+        each.suspend()
+    try:
+        worker = psutil.Process(stack.find_pid("spark-worker1"))
+        wait_until(repair, lambda: len(list_python_workers(worker)) > 0)
+        lost = worker.children(recursive=True)
+        assert lane.aggregates() != right
+        assert psutil.Process(repair.pid).is_running()
+        stack.kill_part("spark-worker1")
+        for process in lost:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+    finally:
+        for each in datanodes:
+            each.resume()
+    assert repair.wait(PATIENCE) == 0, repair.read_log()
+    with lane.open() as context:
+        assert len(repair_service.confirm(context, request_id or 0).confirmed) == WINDOWS
+    assert (lane.aggregates(), count_certified(lane), lane.detect().judged) == (right, WINDOWS, 0)
+
+
+def list_python_workers(worker: psutil.Process) -> list[psutil.Process]:
+    """Return the processes in which the worker's executors run tasks in Python."""
+    found = []
+    for process in worker.children(recursive=True):
+        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            parent = process.parent()
+            if parent is not None and "pyspark.daemon" in process.cmdline() and "pyspark.daemon" in parent.cmdline():
+                found.append(process)
+    return found
 
 
 def test_cluster_listens_on_loopback_only(stack: Stack) -> None:

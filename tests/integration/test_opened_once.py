@@ -100,6 +100,8 @@ def test_dag_task_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: Op
     assert counts == [ONCE, ONCE], "the job's, then the task's for the result"
     swept, counts = counted("sweep_certified", "sweep:SweepOperator")
     assert (swept["compared"], counts) == (1, [ONCE])
+    verified, counts = counted("sweep_certified", "audit:VerifyOperator")
+    assert (verified["window"], counts) == (TIMES["from"], [ONCE, ONCE]), "its job's and its own"
     expired, counts = counted("expire_raw", "retention:ExpireOperator")
     assert (expired["expired"], counts) == (0, [ONCE])
     _, counts = counted("watch_deadlines", "deadline:DeadlineOperator")

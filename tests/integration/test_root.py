@@ -21,8 +21,10 @@ from onceover.context import PipelineContext
 from onceover.detection import holes, pending
 from onceover.detection.cuts import compare_log
 from onceover.detection.service import detect
+from onceover.errors import OnceoverError
 from onceover.kafka import Topic
 from onceover.ledger import frontiers
+from onceover.ledger.database import connect
 from onceover.ledger.root import RootRefusedError
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
@@ -143,6 +145,25 @@ def test_lost_marker_is_refused_until_a_person_takes_the_root(lane: Lane) -> Non
     assert take_root(lane)[0] == 0
     assert find_problem(lane) is None
     assert list(read_marker(lane).origins.values()) == [0], "the ledger's origins are in the new marker"
+
+
+@pytest.mark.rare
+def test_root_of_a_future_format_is_refused_and_keeps_its_marker(lane: Lane) -> None:
+    with lane.open() as context:
+        folder, newest = context.layout.marker_folder, context.markers.read_newest()
+    name = f"{folder}/{newest.number + 1}.json"
+    future = read_marker(lane).to_bytes().replace(b'"format": 2', b'"format": 3')
+    lane.hdfs().write(name, data=future)
+    for act in (lane.ingest, lane.detect, lane.sweep, lane.rebuild):
+        with pytest.raises(OnceoverError, match="landed batches" if act == lane.rebuild else f"{name}.*of format 3"):
+            act()
+    code, said = take_root(lane)
+    assert (code, f"{name} on HDFS says that raw is of format 3" in said) == (1, True), said
+    with connect(address("postgres"), "test") as ledger:
+        ledger.execute("DROP SCHEMA onceover CASCADE")
+    with pytest.raises(OnceoverError, match=f"{name}.*of format 3"):
+        lane.rebuild()
+    assert sorted(lane.hdfs().list(folder))[-1] == f"{newest.number + 1}.json"
 
 
 @pytest.mark.rare

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from onceover.audit import store as audit_store
 from onceover.context import PipelineContext
 from onceover.errors import TransientError
 from onceover.ledger.certificates import read_certificate
+
+MOST_RECORDS: Final = 1_000_000
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""Of a window that a schedule verifies, so that it takes seconds on two cores, and a minute at most."""
 
 
 def request_audit(
@@ -23,6 +27,29 @@ def request_audit(
     if kind == "window" and start is not None:
         read_certificate(context.ledger, registered.name, start)
     return audit_store.record_request(context.ledger, registered.name, kind, start, end, who)
+
+
+def request_sample(context: PipelineContext, seed: str, who: str) -> int | None:
+    """Record an audit of one certified window, chosen at random by the seed, and return its id; None if the pipeline
+    has no such window of at most MOST_RECORDS records and MOST_BYTES of raw."""
+    if not context.is_registered():
+        return None
+    registered = context.require_same_contract()
+    start = audit_store.choose_certified(
+        context.ledger, registered.name, seed, most_records=MOST_RECORDS, most_bytes=MOST_BYTES
+    )
+    return None if start is None else request_audit(context, "window", start=start, who=who)
+
+
+def read_sample(context: PipelineContext, audit_id: int) -> tuple[datetime, Mapping[str, Any]]:
+    """Return the window of a sample and its result, which has no differences if the window's certificate is no longer
+    valid: it may have changed meanwhile, and detection judges it. Raises as `require_result`."""
+    result = require_result(context, audit_id)
+    audit, _ = audit_store.read_audit(context.ledger, context.name, audit_id)
+    if audit.start is None:
+        raise ValueError(f"audit {audit_id} names no window")
+    is_valid = result["valid"] and read_certificate(context.ledger, context.name, audit.start).is_valid
+    return audit.start, result if is_valid else {**result, "equal": True, "differences": []}
 
 
 def require_result(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:

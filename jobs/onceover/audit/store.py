@@ -80,6 +80,25 @@ def record_request(
     return int(row["audit_id"]) if row else 0
 
 
+def choose_certified(
+    connection: Connection, pipeline: str, seed: str, *, most_records: int, most_bytes: int
+) -> datetime | None:
+    """Return the start of a window whose certificate is valid, of at most so many records and bytes of raw, at random:
+    the same one for the same seed and windows. None if there is none."""
+    row = connection.execute(
+        """
+        SELECT w.window_start FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
+        LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
+        WHERE w.pipeline = %s AND c.version = w.version AND w.expired_at IS NULL
+          AND c.records <= %s AND c.frozen_length + coalesce(k.bytes, 0) <= %s
+        ORDER BY md5(%s || extract(epoch FROM w.window_start)) LIMIT 1
+        """,
+        [pipeline, most_records, most_bytes, seed],
+    ).fetchone()
+    start: datetime | None = row["window_start"] if row else None
+    return start
+
+
 def read_audit(connection: Connection, pipeline: str, audit_id: int) -> tuple[Audit, Mapping[str, Any] | None]:
     """Return an audit, and its result (None: not finished). Raises UsageError for an unknown audit."""
     row = connection.execute(

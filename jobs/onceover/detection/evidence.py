@@ -89,8 +89,8 @@ WITH chosen AS (
   FROM spans WINDOW earlier AS (PARTITION BY window_start, generation, kafka_partition
     ORDER BY start_offset, landing_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ), released AS (
-  -- Releases whose IDs have had the contract of the release from the first, as after a rebuild of the ledger: whatever
-  -- reads them again lands them in windows, not in quarantine.
+  -- Releases whose IDs have had the contract of the release from the first, as after a rebuild of the ledger that found
+  -- no line of an earlier contract: whatever reads them again lands them in windows, not in quarantine.
   SELECT l.window_start, l.landing_id, l.since, x.* FROM landed l JOIN onceover.release e USING (batch_id)
   CROSS JOIN LATERAL (
     SELECT generation, kafka_partition, min(start_offset) AS start_offset, max(end_offset) AS end_offset

@@ -153,6 +153,8 @@ def describe_certificate_basis(facts: WindowFacts) -> str | None:
         parts.append(
             by_columns + (f", and {rests_on['by_value']:,} by their Kafka values" if rests_on["by_value"] else "")
         )
+    if rests_on["evaluated_by"]:
+        parts.append(f"lines evaluated by {' and '.join(map(_describe_versions, rests_on['evaluated_by']))}")
     parts += [
         f"{pluralize(each['records'], 'record')} adopted from raw at {str(each['at'])[:19]}Z, which no landing "
         f"accounted for and Kafka no longer held"
@@ -168,6 +170,12 @@ def describe_certificate_basis(facts: WindowFacts) -> str | None:
     versions = rests_on["contract_versions"]
     parts.append(f"contract {' and '.join(map(str, versions))}" if versions else "no landing")
     return f"It rests on {'; '.join(parts)}."
+
+
+def _describe_versions(versions: Mapping[str, str | None]) -> str:
+    if versions["spark"] is None:  # rebuilt, or adopted from raw
+        return "a version that the ledger does not know"
+    return f"Onceover {versions['code']} on Spark {versions['spark']}"
 
 
 def list_places(facts: WindowFacts) -> list[str]:

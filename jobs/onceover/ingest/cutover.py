@@ -6,7 +6,7 @@ for offsets below the cutover.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,17 +14,21 @@ from psycopg.errors import LockNotAvailable
 
 from onceover.context import PipelineContext
 from onceover.errors import BusyError, UsageError
-from onceover.ledger.catalog import RegisteredPipeline, keep_contract, require_in_force
+from onceover.ledger.catalog import RegisteredPipeline, keep_contract, keep_cutovers, require_in_force
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, as_driver, require_epoch
 from onceover.ledger.refills import list_wanted
+from onceover.lines.contract_names import name_contract
 from onceover.model.contract import Columns, Contract, list_added_measures, list_changed_parts, list_refused_changes
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
+from onceover.raw.contract_files import explain_unknown_files, read_contracts
 
 _OWNER = "onceover pipelines migrate"
 Check = Callable[[Contract, Contract], tuple[Columns, list[str]]]
 """From an old and a new contract: the new one's columns, and descriptions of keys and measures whose type changes."""
+Search = Callable[[PipelineContext, Sequence[Contract]], Mapping[KafkaPartition, Mapping[int, int]]]
+"""From all versions: the cutovers that the lines in raw show, as in `Cutovers`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +57,29 @@ class Migration:
         }
 
 
-def migrate_contract(context: PipelineContext, check: Check, who: str, why: str, *, write: bool) -> Migration:
-    """Cut over to the contract in the pipeline's TOML; without `write`, only return the planned cutovers.
+def migrate_contract(
+    context: PipelineContext, check: Check, search: Search, who: str, why: str, *, write: bool
+) -> Migration:
+    """Cut over to the contract in the pipeline's TOML; without `write`, only return the planned cutovers. If raw has
+    that version already, as a ledger restored from an older backup finds it, the cutovers are those of its lines.
 
-    Raises UsageError for a change that needs a pipeline of its own and while offsets are missing, BusyError while an
-    ingest runs.
+    Raises UsageError for a change that needs a pipeline of its own, for another contract than raw has next, and while
+    offsets are missing, BusyError while an ingest runs.
     """
     registered, pipeline, ledger = context.read_registration(), context.pipeline, context.ledger
     version, old, new = registered.contract_version, registered.contract, pipeline.contract
     if old.fingerprint() == new.fingerprint():
         return Migration(pipeline.name, version, version)
     _refuse(pipeline.name, list_refused_changes(old, new))
+    found = _find_cutovers(context, search, registered)
     columns, retyped = check(old, new)
     _refuse(pipeline.name, retyped)
     cutovers: Mapping[KafkaPartition, int]
     if write:
         with as_driver(ledger, pipeline.name, _OWNER) as epoch:
-            cutovers = cut_over(ledger, epoch, registered, pipeline, columns, who, why)
+            cutovers = cut_over(ledger, epoch, registered, pipeline, columns, who, why, found)
     else:
-        cutovers = plan_cutovers(ledger, pipeline.name)
+        cutovers = plan_cutovers(ledger, pipeline.name, found)
     return Migration(
         pipeline.name,
         version,
@@ -80,6 +88,21 @@ def migrate_contract(context: PipelineContext, check: Check, who: str, why: str,
         added=tuple(list_added_measures(old, new)),
         cutovers=tuple(cutovers.items()),
     )
+
+
+def _find_cutovers(
+    context: PipelineContext, search: Search, registered: RegisteredPipeline
+) -> Mapping[KafkaPartition, int] | None:
+    """Return the cutovers to the next version that raw has already; None if it has none."""
+    layout, new = context.layout, context.pipeline.contract
+    kept, known = read_contracts(context.address("webhdfs"), layout), registered.contracts.versions
+    if len(kept) <= len(known) and kept == known[: len(kept)]:
+        return None
+    version = len(known) + 1
+    if kept[: version - 1] != known or kept[version - 1].fingerprint() != new.fingerprint():
+        names = [f"{name_contract(contract, n)}.json" for n, contract in enumerate(kept, 1) if contract not in known]
+        raise UsageError(explain_unknown_files(layout, names))
+    return {source: at.get(version, 0) for source, at in search(context, kept).items()}
 
 
 def _refuse(name: str, what: list[str]) -> None:
@@ -92,30 +115,41 @@ def _refuse(name: str, what: list[str]) -> None:
 
 # A cutover lies at the frontier, or beyond it where a driver began to read and did not land: raw may hold lines of that
 # attempt, dated by the old contract, and a driver that was only paused may append more. So all lines of one ID have one
-# version, however often and by whichever driver they were written.
+# version, however often and by whichever driver they were written. A ledger restored from a backup older than a cutover
+# finds the lines of both versions in raw, and the same cutover by them.
 
 _PATIENCE_SECONDS = 5  # readers of the table queue behind the transaction that waits to add a column
 
 
-def plan_cutovers(connection: Connection, pipeline: str) -> Mapping[KafkaPartition, int]:
-    """Return each Kafka partition's cutover if made now. Raises UsageError while offsets before it are missing."""
+def plan_cutovers(
+    connection: Connection, pipeline: str, found: Mapping[KafkaPartition, int] | None = None
+) -> Mapping[KafkaPartition, int]:
+    """Return each Kafka partition's cutover if made now, or, with those that were `found` in raw, these, but none
+    before an offset that a batch of this ledger began to read.
+
+    Raises UsageError while offsets are missing before a cutover that is made now.
+    """
     rows = connection.execute(
         """
-        SELECT generation, kafka_partition, frontier, reach, greatest(frontier, (
+        SELECT generation, kafka_partition, frontier, reach, (
           SELECT r.end_offset FROM onceover.batch_range r
           WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition
             AND (SELECT b.pipeline = k.pipeline FROM onceover.batch b WHERE b.batch_id = r.batch_id)
-          ORDER BY r.end_offset DESC LIMIT 1)) AS first_offset
+          ORDER BY r.end_offset DESC LIMIT 1) AS begun
         FROM onceover.kafka_partition k WHERE pipeline = %s ORDER BY 1, 2
         """,
         [pipeline],
     ).fetchall()
+    sources = [KafkaPartition(row["generation"], row["kafka_partition"]) for row in rows]
+    begun = {source: row["begun"] or 0 for source, row in zip(sources, rows, strict=True)}
+    if found is not None:
+        return {source: max(found.get(source, 0), begun.get(source, 0)) for source in sorted({*found, *begun})}
     if any(row["frontier"] < row["reach"] for row in rows) or list_wanted(connection, pipeline):
         raise UsageError(
             f"offsets of {pipeline} are missing, and a cutover needs all before it: see `onceover holes {pipeline}`; "
             "the next repair reads them again, `onceover accept-loss` accepts those that Kafka no longer has"
         )
-    return {KafkaPartition(row["generation"], row["kafka_partition"]): row["first_offset"] for row in rows}
+    return {source: max(row["frontier"], begun[source]) for source, row in zip(sources, rows, strict=True)}
 
 
 def cut_over(
@@ -126,6 +160,7 @@ def cut_over(
     columns: Columns,
     who: str,
     why: str,
+    found: Mapping[KafkaPartition, int] | None = None,
 ) -> Mapping[KafkaPartition, int]:
     """Put the pipeline's contract into force as the next version, in one transaction; returns the cutovers.
 
@@ -137,16 +172,10 @@ def cut_over(
         with connection.transaction():
             require_epoch(connection, epoch)
             require_in_force(connection, registered)
-            cutovers = plan_cutovers(connection, registered.name)
-            keep_contract(connection, pipeline, version, columns, who, why)
-            connection.cursor().executemany(
-                "INSERT INTO onceover.cutover VALUES (%s, %s, %s, %s, %s)",
-                [(registered.name, version, s.generation, s.kafka_partition, at) for s, at in cutovers.items()],
-            )
+            cutovers = plan_cutovers(connection, registered.name, found)
+            keep_contract(connection, pipeline.name, pipeline.contract, version, columns, who, why)
+            keep_cutovers(connection, pipeline.name, version, cutovers)
             _add_measures(connection, registered, columns)
-            connection.execute(
-                "UPDATE onceover.pipeline SET contract_version = %s WHERE name = %s", [version, registered.name]
-            )
     except LockNotAvailable as error:
         raise BusyError(
             f"a transaction has held the tables of {registered.name} for more than {_PATIENCE_SECONDS} s, so "

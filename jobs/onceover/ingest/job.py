@@ -21,7 +21,7 @@ from onceover.ingest.driver import Ingest
 from onceover.ingest.micro_batch import MicroBatch
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
-from onceover.ledger.drivers import Epoch
+from onceover.ledger.drivers import Epoch, record_versions
 from onceover.model.batch_plan import cut_into_shards
 from onceover.model.offsets import OffsetRange
 from onceover.offset_stores import open_store
@@ -54,6 +54,7 @@ def build_driver(
     require_in_force(context.ledger, registered)
     root = context.root.claim(epoch, topic.read_cluster_id(), f"{socket.gethostname()}:{os.getpid()}")
     keep_registered_contracts(spark, context, registered)
+    record_versions(context.ledger, epoch, spark.version)
     policy = context.pipeline.ingest
 
     queries = BatchQueries(spark, context)

@@ -5,19 +5,14 @@ last offsets of a range may have no record (transaction markers, aborted and com
 only with an error, so a range is never short. No default decides where a read starts: an offset that the broker does
 not have is an error too. The topic ID is checked before the first and after the last record, because a
 recreated topic has the same offsets and other records.
-
-The client library does not hand out header names that are not valid UTF-8. Kafka's protocol knows no such names, but
-a broker stores them. Such a record does not block: `UNREADABLE_HEADERS`, which no valid name can equal, replaces
-all its headers; key, value and timestamp are unchanged. The library cuts a name at a NUL byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import methodcaller
 from time import monotonic
 from typing import cast
 
@@ -28,8 +23,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from onceover.config.kafka_properties import build_client_properties
 from onceover.errors import OffsetRangeError, TransientError, UnreachableError
 from onceover.kafka.client import Admin, LastComplaint, translate_refusal
-from onceover.lines.escapes import escape_headers
-from onceover.model.record import LARGEST_RECORD, Header
+from onceover.kafka.headers import read_headers
+from onceover.model.record import LARGEST_RECORD
 
 SCHEMA = pa.schema(
     [
@@ -44,7 +39,6 @@ SCHEMA = pa.schema(
 )
 BAD_BATCH = (KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG)
 """Errors about a batch of records that was fetched, with its first offset."""
-UNREADABLE_HEADERS: Sequence[Header] = ((b"\xff", None),)
 BATCH_RECORDS = 10_000
 BATCH_BYTES = 8 << 20
 END_GRACE_SECONDS = 5.0  # a new leader's log may seem short for a moment
@@ -114,21 +108,32 @@ class LogReader:
         self._admin = self._admin or Admin(self.source.bootstrap, self.source.properties)
         _check_incarnation(self._admin, self.source)
         self._complaint.clear()
-        self._consumer = self._consumer or _connect(self.source, self._complaint)
-        reader = _Reader(self.source, self._consumer, self._complaint, kafka_partition, start, end, where)
         last: pa.RecordBatch | None = None
-        for batch in reader.batches():
+        for batch in self._read_on(kafka_partition, start, end, where):
             if last is not None:
                 yield last
             last = batch
-        self._consumer.unassign()  # the client would read ahead
         _check_incarnation(self._admin, self.source)
         if last is not None:
             yield last
 
+    def _read_on(self, kafka_partition: int, start: int, end: int, where: str) -> Iterator[pa.RecordBatch]:
+        """Yield the records, by a new client if the kept one speaks of what it read ahead of another range."""
+        is_kept, self._consumer = self._consumer is not None, self._consumer or _connect(self.source, self._complaint)
+        reader = _Reader(self.source, self._consumer, self._complaint, kafka_partition, start, end, where)
+        try:
+            yield from reader.batches()
+            self._consumer.unassign()  # the client would read ahead
+        except _OtherOffsetError:
+            if not is_kept:
+                raise
+            self.close()
+            yield from self._read_on(kafka_partition, reader.yielded, end, where)
+
     def close(self) -> None:
-        if self._consumer is not None:
-            self._consumer.close()
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            consumer.close()
 
 
 def _connect(source: KafkaSource, complaint: LastComplaint) -> Consumer:
@@ -155,8 +160,14 @@ def _check_incarnation(admin: Admin, source: KafkaSource) -> None:
         )
 
 
+class _OtherOffsetError(OffsetRangeError):
+    """The log does not hold an offset that is not the next one: a client may say so of what it read ahead of a range,
+    even after it was assigned another one."""
+
+
 class _Reader:
-    """A consumer of one range; every offset below `_position` is delivered or has no record."""
+    """A consumer of one range; every offset below `_position` is delivered or has no record, and those below `yielded`
+    were yielded."""
 
     def __init__(
         self,
@@ -169,7 +180,7 @@ class _Reader:
         where: str,
     ) -> None:
         self._kafka_partition = kafka_partition
-        self._position = start
+        self._position = self.yielded = start
         self._end = end
         self._where = where
         self._stall_seconds = source.stall_seconds
@@ -198,7 +209,7 @@ class _Reader:
             self._check_stall(monotonic() - self._quiet_since)
             if len(waiting) >= BATCH_RECORDS or size >= BATCH_BYTES:
                 yield self._build_batch(waiting)
-                waiting, size = [], 0
+                waiting, size, self.yielded = [], 0, self._position
                 self._quiet_since = monotonic()  # the caller may have taken long over the batch
         if waiting:
             yield self._build_batch(waiting)
@@ -224,7 +235,7 @@ class _Reader:
                 self._position = max(self._position, _get_offset(event))
                 self._quiet_since, self._seen_end = monotonic(), _get_offset(event)
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-                raise OffsetRangeError(
+                raise (OffsetRangeError if event.offset() == self._position else _OtherOffsetError)(
                     f"{self._where}: the log does not hold offset {event.offset()}: expired or truncated; plan again"
                 )
             elif error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT):
@@ -255,7 +266,7 @@ class _Reader:
                 pa.array([record.offset() for record in records], pa.int64()),
                 pa.array([record.timestamp()[1] for record in records], pa.int64()),
                 pa.array([record.key() for record in records], pa.binary()),
-                pa.array([_read_headers(record) for record in records], pa.binary()),
+                pa.array([read_headers(record) for record in records], pa.binary()),
                 pa.array([record.value() for record in records], pa.binary()),
                 pa.array([record.leader_epoch() for record in records], pa.int32()),
             ],
@@ -281,16 +292,3 @@ class _Reader:
 
 def _get_offset(message: Message) -> int:
     return cast(int, message.offset())
-
-
-# A call through the C API notices that the library returns with an error set. Python 3.11 specializes a frequent method
-# call, which would return the broken value and raise the error later.
-_call_headers = methodcaller("headers")
-
-
-def _read_headers(record: Message) -> bytes:
-    try:
-        headers = cast("Sequence[Header] | None", _call_headers(record))
-    except (SystemError, UnicodeError):  # never call twice for a message: the second result holds null pointers
-        headers = UNREADABLE_HEADERS
-    return escape_headers(headers) if headers else b""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -63,7 +63,7 @@ def register_pipeline(connection: Connection, pipeline: Pipeline, columns: Colum
             [pipeline.name],
         ).fetchone()
         if fresh:
-            keep_contract(connection, pipeline, 1, columns)
+            keep_contract(connection, pipeline.name, pipeline.contract, 1, columns)
         registered = require_same_contract(connection, pipeline)
         registered.table.create(connection)
     return registered
@@ -71,19 +71,52 @@ def register_pipeline(connection: Connection, pipeline: Pipeline, columns: Colum
 
 def keep_contract(
     connection: Connection,
-    pipeline: Pipeline,
+    name: str,
+    contract: Contract,
     version: int,
     columns: Columns,
     who: str | None = None,
     why: str | None = None,
 ) -> None:
-    """Record the pipeline's contract as that version; `who` and `why` are of its cutover, None for the first."""
-    contract = pipeline.contract
+    """Record a pipeline's contract as that version; `who` and `why` are of its cutover, None for the first."""
     connection.execute(
         "INSERT INTO onceover.contract (pipeline, version, fingerprint, definition, columns, who, why) "
         "VALUES (%s, %s, %s, %s, %s, %s, %s)",
-        [pipeline.name, version, contract.fingerprint(), Jsonb(contract), Jsonb(columns), who, why],
+        [name, version, contract.fingerprint(), Jsonb(contract), Jsonb(columns), who, why],
     )
+
+
+def keep_cutovers(connection: Connection, name: str, version: int, at: Mapping[KafkaPartition, int]) -> None:
+    """Record the first offset of that version in each Kafka partition, and put the version into force."""
+    connection.cursor().executemany(
+        "INSERT INTO onceover.cutover VALUES (%s, %s, %s, %s, %s)",
+        [(name, version, source.generation, source.kafka_partition, offset) for source, offset in at.items()],
+    )
+    connection.execute("UPDATE onceover.pipeline SET contract_version = %s WHERE name = %s", [version, name])
+
+
+def restore_contracts(
+    connection: Connection,
+    name: str,
+    versions: Sequence[tuple[Contract, Columns]],
+    cutovers: Mapping[KafkaPartition, Mapping[int, int]],
+    who: str,
+    why: str,
+) -> RegisteredPipeline:
+    """Register the pipeline, or replace the contracts of one of which nothing has landed, by these from version 1 on;
+    `cutovers` are as in `Cutovers`. Returns the pipeline, whose tables may be missing."""
+    with connection.transaction():
+        connection.execute(
+            "INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1) ON CONFLICT DO NOTHING", [name]
+        )
+        connection.execute("DELETE FROM onceover.cutover WHERE pipeline = %s", [name])
+        connection.execute("DELETE FROM onceover.contract WHERE pipeline = %s", [name])
+        for version, (contract, columns) in enumerate(versions, 1):
+            by = (who, why) if version > 1 else (None, None)
+            keep_contract(connection, name, contract, version, columns, *by)
+            at = {source: of_source[version] for source, of_source in cutovers.items() if version in of_source}
+            keep_cutovers(connection, name, version, at)
+        return read_registered(connection, name)
 
 
 def require_same_contract(connection: Connection, pipeline: Pipeline) -> RegisteredPipeline:

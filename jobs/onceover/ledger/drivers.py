@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from onceover import __version__
 from onceover.config.endpoints import address
 from onceover.errors import BusyError, FencedError, OnceoverError
 from onceover.ledger.database import Connection, connect
@@ -91,6 +92,14 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
             {"pipeline": pipeline, "epoch": epoch.number},
         )
     return epoch
+
+
+def record_versions(connection: Connection, epoch: Epoch, spark_version: str) -> None:
+    """Record by which code and which Spark this driver's records are evaluated."""
+    connection.execute(
+        "UPDATE onceover.driver_epoch SET code_version = %s, spark_version = %s WHERE holder = %s",
+        [__version__, spark_version, epoch.holder],
+    )
 
 
 def beat(connection: Connection, epoch: Epoch) -> None:

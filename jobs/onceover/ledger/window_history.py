@@ -15,6 +15,11 @@ SELECT c.basis, c.records - c.by_value AS by_columns, c.by_value, c.pending, car
     WHERE a.loss_id <@ c.losses) AS lost_offsets,
   ARRAY(SELECT DISTINCT b.contract_version FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
     WHERE {_CERTIFIED} ORDER BY 1) AS contract_versions,
+  (SELECT coalesce(jsonb_agg(DISTINCT jsonb_build_object('code', e.code_version, 'spark', e.spark_version)), '[]')
+    FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
+    LEFT JOIN onceover.driver_epoch e ON e.pipeline = b.pipeline AND e.epoch = b.epoch
+      AND NOT EXISTS (SELECT FROM onceover.adoption a WHERE a.batch_id = b.batch_id)
+    WHERE {_CERTIFIED}) AS evaluated_by,
   (SELECT coalesce(json_agg(json_build_object('records', l.records, 'at', b.landed_at, 'who', a.who, 'why', a.why)
       ORDER BY l.landing_id), '[]')
     FROM onceover.landing l JOIN onceover.batch b USING (batch_id) JOIN onceover.adoption a USING (batch_id)

@@ -10,7 +10,8 @@ part, and the summaries of parts add up. Corrupt lines have no ID; each is count
 Columns are believed where a line has the contract of its ID, and no other line has the same record with other columns.
 Where they are not, `evaluate` names the rows whose VALUE is evaluated under the ID's contract, and the fold is repeated
 with the event times that this gives; a second time it names none. A fold of the lines just read names nearly all of
-them while their bytes are still in memory; lines that differ in columns alone may be read at different times.
+them while their bytes are still in memory; lines that differ in columns alone may be read at different times. Of a
+line that landed nowhere, and names a contract that the accounts lack, no other contract's evaluation is asked.
 
 `repair/window_accounts` makes the accounts from a claim and the rebuilt window from the summary. Pieces are of the
 window's own landings: an accounted ID that they lack is a stray. The fold of one window does not see an ID in two of

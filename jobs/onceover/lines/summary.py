@@ -57,8 +57,8 @@ class WindowSummary:
     `pieces` sum the records that count, `compacted` (one row) those that Parquet holds. `runs` are strays and,
     where it is known what Kafka holds, unlanded IDs but for the two last numbers. `contested` IDs have several contents
     or event times: the first MOST_IDS of them; `decided` are all contents of decided IDs, `shared` the runs of IDs that
-    count and may be in another window too, `listed` the contents of wanted IDs that count. `unknown` are contracts of
-    the pipeline's lines that the accounts lack, the first MOST_CONTRACTS of them.
+    count and may be in another window too, `listed` the contents of wanted IDs that count. `unknown` are contracts
+    that the accounts lack, of the pipeline's own lines that are unlanded, the first MOST_CONTRACTS of them.
     """
 
     lines: int

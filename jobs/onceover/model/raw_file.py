@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Final
 
 from onceover.model.conflict import Content
 from onceover.model.digest import Digest, sum_digests
-from onceover.model.offsets import OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,15 @@ LONGEST_RUN: Final = 100_000
 @dataclass(frozen=True, slots=True)
 class Run:
     """A range of offsets that raw holds without a gap, and the digest of each file's part, by the file's number.
-    `leader_epochs` are as in `RangeRead`, where Kafka's log was found to hold the same records."""
+    `leader_epochs` are as in `RangeRead`, where Kafka's log was found to hold the same records. All IDs have the same
+    contract `version`, or were released under it."""
 
     offsets: OffsetRange
     held: tuple[tuple[int, Digest], ...]
     max_event_time: datetime | None
     oldest_record: datetime | None
     leader_epochs: tuple[tuple[int, int], ...] = ()
+    version: int = 1
 
     @property
     def digest(self) -> Digest:
@@ -55,15 +57,29 @@ class CompactedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownLines:
+    """The number of lines that one Kafka partition has of a contract that has no file, and the path of a file that
+    holds some."""
+
+    source: KafkaPartition
+    contract: str
+    path: str
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
 class RawContents:
     """All intact records of a pipeline's raw, by ID.
 
     An ID that is in several places, or has several contents, is in as many `layers`, as if it had been read so often; a
-    line repeated in one file counts once. `released` are the records of windows that quarantine holds too. `parquet`
-    are the digests of Parquet files, by the file's number.
+    line repeated in one file counts once. `released` are the records of windows that quarantine holds too, or whose
+    lines say so. `parquet` are the digests of Parquet files, by the file's number. `cutovers` are as in `Cutovers`, as
+    the lines show them, and `unknown` the lines of other contracts.
     """
 
     layers: tuple[tuple[Run, ...], ...] = ()
     released: tuple[Run, ...] = ()
     conflicts: tuple[Content, ...] = ()
     parquet: Mapping[int, Digest] | None = None
+    cutovers: Mapping[KafkaPartition, Mapping[int, int]] = field(default_factory=dict)
+    unknown: tuple[UnknownLines, ...] = ()

@@ -34,10 +34,11 @@ class OldLanding:
 
 @dataclass(frozen=True, slots=True)
 class OldBatch:
-    """A landed batch with at most one range of each Kafka partition. `is_final`: Kafka holds none of its offsets any
-    more, and each of its windows is certified as it is."""
+    """A batch that the driver of an `epoch` landed, with at most one range of each Kafka partition. `is_final`: Kafka
+    holds none of its offsets any more, and each of its windows is certified as it is."""
 
     batch_id: int
+    epoch: int
     contract_version: int
     landed_at: datetime
     ranges: tuple[RangeRead, ...]
@@ -60,7 +61,7 @@ class _Neighbours:
         first = self.batches[0]
         if (
             len(self.batches) < MOST_BATCHES
-            and batch.contract_version == first.contract_version
+            and (batch.epoch, batch.contract_version) == (first.epoch, first.contract_version)
             and batch.landed_at - first.landed_at < LONGEST
             and all(map(self._continues_log, batch.ranges))
             and all(self._files.get(x.place, (x.byte_start, x.kind)) == (x.byte_start, x.kind) for x in batch.landings)

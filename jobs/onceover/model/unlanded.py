@@ -17,7 +17,8 @@ class Unlanded:
     `orphans`: Kafka does not hold it, and the line is all there is of the record; `parts` are their counts and digests.
     `beyond`: nor has any log reached it that the ledger knows of, and a person has to say whose line it is.
     `conflicts` counts further IDs without a record in Kafka, whose lines differ in content or in window, `foreign` IDs
-    of a generation or Kafka partition that the pipeline never read.
+    of a generation or Kafka partition that the pipeline never read. `unknown` are contracts of these lines that the
+    ledger does not know, foreign lines left out: which contract counts for their IDs is not known either.
     """
 
     pending: tuple[OffsetRange, ...] = ()
@@ -26,6 +27,7 @@ class Unlanded:
     conflicts: int = 0
     beyond: tuple[OffsetRange, ...] = ()
     foreign: int = 0
+    unknown: tuple[str, ...] = ()
 
 
 NOTHING: Final = Unlanded()

@@ -24,7 +24,7 @@ from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.micro_batch import MicroBatch, attempt
 from onceover.ledger import batches, releases
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.drivers import Epoch
+from onceover.ledger.drivers import Epoch, record_versions
 from onceover.ledger.expiries import list_expired
 from onceover.ledger.frontiers import read_accounted
 from onceover.model.digest import HALVES
@@ -82,6 +82,7 @@ class ReleaseRun:
         remain."""
         self._context.root.mark_driver(epoch, who, "quarantined records were released")
         keep_registered_contracts(self._spark, self._context, self._registered)
+        record_versions(self._connection, epoch, self._spark.version)
         chunks = list(_split_ids(ids, self._most))
         for chunk in chunks:
             batch_id = batches.begin(self._connection, epoch, self._registered.contract_version, (), None)

@@ -18,19 +18,23 @@ from onceover.kafka.held_log import clip_to_held, held_ranges
 from onceover.kafka.hole_probe import find_gaps
 from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
-from onceover.ledger.catalog import register_pipeline
+from onceover.ledger.catalog import restore_contracts
 from onceover.ledger.drivers import as_driver
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import RawContents, RawFile
 from onceover.model.root_marker import UnreadableMarkerError, join_origins
 from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.raw.marker import MarkerFiles
+from onceover.recovery.kept_contracts import read_kept_contracts, require_known
 from onceover.recovery.log_epochs import add_leader_epochs
 from onceover.recovery.rebuild_ledger import (
+    WHO,
+    WHY,
     KnownLogs,
     RebuiltLedger,
     find_ends,
     find_missing,
+    find_read_nowhere,
     leave_out_foreign,
     require_no_batches,
     write_ledger,
@@ -71,22 +75,27 @@ class RebuildResult:
 
 
 def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildResult:
-    """Write the pipeline's part of the ledger from raw. A killed run leaves at most a registered pipeline behind.
+    """Write the pipeline's part of the ledger from raw, with the contracts that lie beside it. A killed run leaves at
+    most a registered pipeline behind.
 
-    Raises UsageError if the ledger has landed batches of the pipeline, BusyError while its driver runs.
+    Raises UsageError if the ledger has landed batches of the pipeline, BusyError while its driver runs,
+    ContractChangedError if the TOML's contract is not the newest, TerminalError for a damaged contract, and for lines
+    of a contract that has no file.
     """
     pipeline = context.pipeline
     require_no_batches(context.ledger, pipeline.name)
     facts, owner = _read_facts(context), f"{socket.gethostname()}:{os.getpid()} (rebuild)"
     cluster = read_cluster_id(context.address("kafka"), pipeline)
     _require_trace(context, facts)
-    registered = register_pipeline(context.ledger, pipeline, check_contract(spark, pipeline.contract))
+    versions = [(contract, check_contract(spark, contract)) for contract in read_kept_contracts(context)]
+    if not context.is_registered():
+        restore_contracts(context.ledger, context.name, versions, {}, WHO, WHY)
     with as_driver(context.ledger, pipeline.name, owner) as epoch:
         # Listed under the epoch: no other driver appends from now on.
         files = (*context.files.list_files(), *context.files.list_parquet_files())
         log.info("reading %d files, %d bytes", len(files), sum(file.length for file in files))
         contents = scan(
-            spark, context.address("hdfs"), files, registered.contract.window_minutes, _list_log_starts(facts)
+            spark, context.address("hdfs"), files, [contract for contract, _ in versions], _list_log_starts(facts)
         )
         marker = context.markers.read_newest_readable().marker
         whole = _list_log_starts(facts) if pipeline.ingest.first_start == "earliest" else {}
@@ -97,7 +106,10 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
             contents, foreign = leave_out_foreign(contents, {*named, *before})
             if foreign:
                 log.warning("%d records are of a log that the root's marker does not name: they do not count", foreign)
-        empty = _find_empty_offsets(context, facts, find_missing(contents, origins))
+        require_known(context, contents.unknown)
+        read_nowhere = find_read_nowhere(contents)
+        missing = subtract(find_missing(contents, origins), read_nowhere)
+        empty = coalesce((*_find_empty_offsets(context, facts, missing), *read_nowhere))
         held = _read_facts(context) if facts else None  # the log's start has moved on while raw was read
         if held:
             # Ingest reads what is not found equal here once more, and a repair compares the contents.
@@ -106,6 +118,8 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
             contents = replace(contents, layers=layers)
         topic_ids = {facts.generation: facts.topic_id} if facts else {}
         with context.ledger.transaction():
+            registered = restore_contracts(context.ledger, context.name, versions, contents.cutovers, WHO, WHY)
+            registered.table.create(context.ledger)
             logs = KnownLogs(topic_ids, origins, empty, _list_logs(held))
             written = write_ledger(context.ledger, epoch, registered, files, contents, logs)
             _store_offsets(context, facts, contents)

@@ -21,10 +21,18 @@ from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.log_history import cut_at_epochs, find_unknown
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, compute_frontier, compute_holes
+from onceover.model.offsets import (
+    KafkaPartition,
+    OffsetRange,
+    coalesce,
+    compute_frontier,
+    compute_holes,
+    subtract,
+)
 from onceover.model.raw_file import LONGEST_RUN, CompactedFile, RawContents, RawFile, Run
 
 WHO = "onceover ledger rebuild"
+WHY = "found when the ledger was rebuilt"
 RUNS_A_BATCH = 1_000
 """Runs of one Kafka partition in one batch: a repair of a window reads all ranges of its batches."""
 OFFSETS_A_BATCH = 10 * LONGEST_RUN
@@ -75,9 +83,9 @@ def write_ledger(
 ) -> RebuiltLedger:
     """Write the pipeline's part of the ledger, as the pipeline's driver; the caller's transaction holds all of it.
     Raises UsageError if the ledger has batches already."""
-    name, version = registered.name, registered.contract_version
+    name = registered.name
     rounds = [several for layer in contents.layers for several in _deal(layer)]
-    released = [list(group) for _, group in groupby(contents.released, key=lambda run: run.offsets.source.generation)]
+    released = [list(group) for _, group in groupby(contents.released, key=_get_release)]
     landings = _build_landings(files, [*rounds, *released])
     starts = {file.window_start for file in files if file.window_start is not None}
     with connection.transaction():
@@ -86,23 +94,24 @@ def write_ledger(
         rebuilt.insert_windows(connection, registered, starts)
         expired = rebuilt.expire_rows_without_raw(connection, registered, starts)
         _put_partitions(connection, epoch, contents, logs)
-        if logs.empty:
-            rebuilt.land_found(connection, epoch, version, [RangeRead(r, EMPTY, None) for r in logs.empty], ())
+        empty = registered.cutovers.cut_by_version(logs.empty)
+        for version, ranges in empty.items():
+            rebuilt.land_found(connection, epoch, version, [RangeRead(r, EMPTY, None) for r in ranges], ())
         for together, of_batch in zip(rounds, landings[: len(rounds)], strict=True):
             read = [
                 RangeRead(run.offsets, run.digest, run.max_event_time, run.oldest_record, run.leader_epochs)
                 for run in together
             ]
-            rebuilt.land_found(connection, epoch, version, read, of_batch)
+            rebuilt.land_found(connection, epoch, together[0].version, read, of_batch)
         for together, of_batch in zip(released, landings[len(rounds) :], strict=True):
-            batch_id = batches.begin(connection, epoch, version, (), None)
+            batch_id = batches.begin(connection, epoch, together[0].version, (), None)
             ids, whole = [run.offsets for run in together], _sum_released(together)
             releases.land_release(connection, epoch, batch_id, whole, of_batch, ids, WHO, "raw holds it as released")
             batches.mark_committed(connection, epoch, batch_id)
         _record_parquet_files(connection, name, files, contents)
         conflicts.record_contents(connection, name, contents.conflicts)
         return RebuiltLedger(
-            batches=len(rounds) + len(released) + bool(logs.empty),
+            batches=len(rounds) + len(released) + len(empty),
             landings=sum(map(len, landings)),
             windows=len(starts),
             expired=len(expired),
@@ -123,8 +132,21 @@ def leave_out_foreign(contents: RawContents, own: Collection[KafkaPartition]) ->
     held = tuple(each for each in contents.conflicts if each.source in own)
     runs = [*(run for layer in contents.layers for run in layer), *contents.released]
     foreign = coalesce(run.offsets for run in runs if run.offsets.source not in own)
-    kept = replace(contents, layers=layers, released=keep(contents.released), conflicts=held)
+    kept = replace(
+        contents,
+        layers=layers,
+        released=keep(contents.released),
+        conflicts=held,
+        cutovers={source: at for source, at in contents.cutovers.items() if source in own},
+        unknown=tuple(each for each in contents.unknown if each.source in own),
+    )
     return kept, sum(map(len, foreign))
+
+
+def find_read_nowhere(contents: RawContents) -> tuple[OffsetRange, ...]:
+    """Return the IDs of released records that are in no other place: quarantine no longer holds what was read."""
+    read = coalesce(run.offsets for layer in contents.layers for run in layer)
+    return subtract(coalesce(run.offsets for run in contents.released), read)
 
 
 def find_ends(contents: RawContents) -> dict[KafkaPartition, int]:
@@ -175,12 +197,17 @@ def _put_partitions(connection: Connection, epoch: Epoch, contents: RawContents,
 
 
 def _deal(layer: Sequence[Run]) -> Iterator[list[Run]]:
-    """Yield a layer's runs in order by batch, each with at most RUNS_A_BATCH of every Kafka partition, of about
-    OFFSETS_A_BATCH offsets."""
-    by_source = groupby(layer, key=lambda run: run.offsets.source)
-    chunks = [list(_cut_into_chunks(list(of_source))) for _, of_source in by_source]
-    for several in zip_longest(*chunks, fillvalue=[]):
-        yield [run for chunk in several for run in chunk]
+    """Yield a layer's runs in order by batch, each of one version, with at most RUNS_A_BATCH of every Kafka partition,
+    of about OFFSETS_A_BATCH offsets."""
+    for _, of_version in groupby(layer, key=lambda run: run.version):
+        by_source = groupby(of_version, key=lambda run: run.offsets.source)
+        chunks = [list(_cut_into_chunks(list(of_source))) for _, of_source in by_source]
+        for several in zip_longest(*chunks, fillvalue=[]):
+            yield [run for chunk in several for run in chunk]
+
+
+def _get_release(run: Run) -> tuple[int, str]:
+    return run.version, run.offsets.source.generation
 
 
 def _cut_into_chunks(runs: Sequence[Run]) -> Iterator[list[Run]]:
@@ -245,6 +272,4 @@ def _record_parquet_files(connection: Connection, name: str, files: Sequence[Raw
         if start is not None:  # the largest file of a window is the last
             kept[start] = CompactedFile(digest, files[number].length)
     replacing = {files[place].window_start for place in used if files[place].is_parquet}
-    rebuilt.insert_parquet_files(
-        connection, name, kept, {start for start in replacing if start}, WHO, "found when the ledger was rebuilt"
-    )
+    rebuilt.insert_parquet_files(connection, name, kept, {start for start in replacing if start}, WHO, WHY)

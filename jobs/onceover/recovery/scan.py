@@ -1,6 +1,7 @@
 """Scan of all of a pipeline's raw, text and Parquet: the offsets in unbroken runs, and each run's part in each file.
 
-lines and records -> one row an ID, window and content -> numbered within its ID (a layer) -> runs of offsets a layer
+lines and records -> one row an ID, window and content -> numbered within its ID (a layer) -> cutovers
+-> runs of offsets a layer and version
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from pyspark.sql import functions as F
 
 from onceover.errors import TerminalError
 from onceover.model.conflict import Content
+from onceover.model.contract import Contract, Cutovers
 from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.raw_file import LONGEST_RUN, RawContents, RawFile, Run
+from onceover.model.raw_file import LONGEST_RUN, RawContents, RawFile, Run, UnknownLines
 from onceover.model.window import from_ms, to_ms
+from onceover.recovery.cutovers import add_versions, find_cutovers, read_lines
 from onceover.spark import lines, parquet
+from onceover.spark.contract_versions import add_version
 from onceover.spark.text_files import QUARANTINE
 
 _SOURCE = ("generation", "kafka_partition")
@@ -33,11 +37,11 @@ def scan(
     spark: SparkSession,
     hdfs: str,
     files: Sequence[RawFile],
-    window_minutes: int,
+    contracts: Sequence[Contract],
     log_starts: Mapping[KafkaPartition, int],
 ) -> RawContents:
-    """Return all that these files hold. Damaged lines, and lines in another window's file, are left out. Runs end at
-    the start of their log, so that the log holds each whole or not at all.
+    """Return all that these files hold, of these versions of the contract. Damaged lines, and lines in another window's
+    file, are left out. Runs end at the start of their log, so that the log holds each whole or not at all.
 
     Raises TerminalError for a Parquet file that is not as its name says, and for more than a million rows of runs and
     files.
@@ -45,30 +49,56 @@ def scan(
     if not files:
         return RawContents()
     digests = _read_parquet_digests(spark, hdfs, files)
-    with closing(_Distinct(spark, hdfs, _order_places(files, digests), window_minutes)) as distinct:
-        layers, released, conflicts = distinct.collect_runs(log_starts)
+    with closing(_Distinct(spark, hdfs, _order_places(files, digests), contracts)) as distinct:
+        cutovers = Cutovers(len(contracts), distinct.find_cutovers())
+        layers, released, conflicts = distinct.collect_runs(cutovers, log_starts)
         contents = tuple(distinct.list_conflicts()) if conflicts else ()
-    return RawContents(layers, released, contents, digests)
+        unknown = tuple(distinct.list_unknown(files))
+    return RawContents(layers, released, contents, digests, cutovers.at, unknown)
 
 
 class _Distinct:
     """A row for each ID, window (or file of quarantine) and content, kept until `close`."""
 
     def __init__(
-        self, spark: SparkSession, hdfs: str, places: Sequence[tuple[int, RawFile]], window_minutes: int
+        self, spark: SparkSession, hdfs: str, places: Sequence[tuple[int, RawFile]], contracts: Sequence[Contract]
     ) -> None:
-        self._rows = _number(_read(spark, hdfs, places, window_minutes)).persist(StorageLevel.DISK_ONLY)
+        read = _read(spark, hdfs, places, contracts[-1].window_minutes).transform(add_versions(contracts))
+        self._rows = _number(read).persist(StorageLevel.DISK_ONLY)
+        self._newest = len(contracts)
+
+    def find_cutovers(self) -> dict[KafkaPartition, dict[int, int]]:
+        """Return the cutovers that the versions of these IDs' lines show."""
+        return find_cutovers(self._rows, self._newest)
+
+    def list_unknown(self, files: Sequence[RawFile]) -> list[UnknownLines]:
+        """Return the lines of other contracts."""
+        rows = (
+            self._rows.where("unknown IS NOT NULL")
+            .groupBy(*_SOURCE, "unknown")
+            .agg(F.sum("unknown_lines").alias("lines"), F.min("place").alias("place"))
+            .orderBy(*_SOURCE, "unknown")
+            .collect()  # one row a contract and Kafka partition
+        )
+        return [
+            UnknownLines(
+                KafkaPartition(row.generation, row.kafka_partition), row.unknown, files[row.place].path, row.lines
+            )
+            for row in rows
+        ]
 
     def collect_runs(
-        self, log_starts: Mapping[KafkaPartition, int]
+        self, cutovers: Cutovers, log_starts: Mapping[KafkaPartition, int]
     ) -> tuple[tuple[tuple[Run, ...], ...], tuple[Run, ...], int]:
-        """Return the runs of each layer and those of released records, in order, and the number of rows in conflict."""
-        in_order = Window.partitionBy(*_SOURCE, "released", "layer").orderBy("offset")
+        """Return the runs of each layer and those of released records, by version and in order, and the number of rows
+        in conflict."""
+        in_order = Window.partitionBy(*_SOURCE, "released", "layer", "version").orderBy("offset")
         rows = (
-            self._rows.withColumn("run", F.col("offset") - F.row_number().over(in_order))
+            self._rows.transform(add_version(cutovers))
+            .withColumn("run", F.col("offset") - F.row_number().over(in_order))
             .withColumn("part", F.expr(f"offset div {LONGEST_RUN}L"))
             .withColumn("in_log", _is_in_log(log_starts))
-            .groupBy(*_SOURCE, "released", "layer", "run", "part", "in_log", "place")
+            .groupBy(*_SOURCE, "released", "layer", "version", "run", "part", "in_log", "place")
             .agg(
                 F.min("offset").alias("first"),
                 F.max("offset").alias("last"),
@@ -86,14 +116,14 @@ class _Distinct:
                 f"raw has more than {_MOST_ROWS:,} runs and files, as is usual for a topic of transactions; restore a "
                 "backup of the ledger instead"
             )
-        by_run: dict[tuple[int, KafkaPartition, int, int, bool], list[Row]] = {}
+        by_run: dict[tuple[int, int, KafkaPartition, int, int, bool], list[Row]] = {}
         for row in rows:
             layer = 0 if row.released else row.layer
             source = KafkaPartition(row.generation, row.kafka_partition)
-            by_run.setdefault((layer, source, row.run, row.part, row.in_log), []).append(row)
+            by_run.setdefault((layer, row.version, source, row.run, row.part, row.in_log), []).append(row)
         runs: dict[int, list[Run]] = {}
-        for (layer, source, *_), held in sorted(by_run.items()):
-            runs.setdefault(layer, []).append(_build_run(source, held))
+        for (layer, version, source, *_), held in sorted(by_run.items()):
+            runs.setdefault(layer, []).append(_build_run(source, held, version))
         released = tuple(runs.pop(0, ()))
         return tuple(tuple(of_layer) for _, of_layer in sorted(runs.items())), released, sum(r.conflicts for r in rows)
 
@@ -172,6 +202,7 @@ def _read_parquet_digests(spark: SparkSession, hdfs: str, files: Sequence[RawFil
 def _read(spark: SparkSession, hdfs: str, places: Sequence[tuple[int, RawFile]], window_minutes: int) -> DataFrame:
     """Return the intact lines and records that belong to their file's window, or to quarantine."""
     root, length = hdfs.rstrip("/"), F.lit(window_minutes * 60_000)
+    columns = (*_ID, "event_ms", "kafka_timestamp", "contract", *HALVES)
     numbered = spark.createDataFrame(
         [
             (root + file.path, number, QUARANTINE if file.window_start is None else to_ms(file.window_start))
@@ -179,18 +210,9 @@ def _read(spark: SparkSession, hdfs: str, places: Sequence[tuple[int, RawFile]],
         ],
         _PLACES,
     )
-    columns = (*_ID, "event_ms", "kafka_timestamp", *HALVES)
-    frames: list[DataFrame] = []
-    if texts := [root + file.path for _, file in places if not file.is_parquet]:
-        read = spark.read.text(texts, lineSep="\n").select("value", F.col("_metadata.file_path"))
-        frames.append(read.where(lines.not_empty()).transform(lines.parse_lines("intact", *columns)))
-    if compacted := [root + file.path for _, file in places if file.is_parquet]:
-        kept = spark.read.schema(parquet.SCHEMA).parquet(*compacted)
-        restored = kept.select(*parquet.COLUMNS, F.col("_metadata.file_path")).transform(lines.restore_lines)
-        frames.append(restored.select("file_path", "intact", *columns))
     belongs = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE)) == F.col("window_ms")
     return (
-        reduce(DataFrame.unionByName, frames)
+        read_lines(spark, hdfs, [file for _, file in places], *columns)
         .where("intact")
         .join(F.broadcast(numbered), "file_path")
         .where(belongs)
@@ -200,19 +222,28 @@ def _read(spark: SparkSession, hdfs: str, places: Sequence[tuple[int, RawFile]],
 
 def _number(read: DataFrame) -> DataFrame:
     """Return a row for each ID, window or file of quarantine, and content, with its `layer` from 1, whether it was
-    `released`, and whether the ID `conflicts`, having several contents."""
+    `released`, as the line says or because quarantine holds it too, under which version, and whether the ID
+    `conflicts`, having several contents."""
     quarantined = F.col("window_ms") == QUARANTINE
     of_id, of_content = Window.partitionBy(*_ID), Window.partitionBy(*_ID, *HALVES)
-    filed = ~quarantined & F.max(quarantined).over(of_content)
+    filed = ~quarantined & (F.max(quarantined).over(of_content) | F.col("line_released").isNotNull())
     differ = (F.min(half).over(of_id) != F.max(half).over(of_id) for half in HALVES)
     in_turn = Window.partitionBy(*_ID, "released").orderBy(F.col("window_ms") != QUARANTINE, "place", *HALVES)
     return (
         read.repartition(*_ID)
         .groupBy(*_ID, "window_ms", F.when(quarantined, F.col("place")).alias("day"), *HALVES, "event_ms")
-        .agg(F.min("place").alias("place"), F.min("kafka_timestamp").alias("kafka_timestamp"))
+        .agg(
+            F.min("place").alias("place"),
+            F.min("kafka_timestamp").alias("kafka_timestamp"),
+            F.min("line_version").alias("line_version"),
+            F.max("line_released").alias("line_released"),
+            F.min("unknown").alias("unknown"),
+            F.count("unknown").alias("unknown_lines"),
+        )
         .withColumn("filed", filed)
         .withColumn("released", F.col("filed") & (F.col("place") == F.min(F.when(F.col("filed"), F.col("place")))
                     .over(of_id)))
+        .withColumn("released_version", F.when(F.col("released"), F.coalesce("line_released", "line_version")))
         .withColumn("conflicts", reduce(Column.__or__, differ))
         .withColumn("layer", F.row_number().over(in_turn))
     )  # fmt: skip
@@ -228,7 +259,7 @@ def _is_in_log(starts: Mapping[KafkaPartition, int]) -> Column:
     return reduce(Column.__or__, of_source, F.lit(False))
 
 
-def _build_run(source: KafkaPartition, rows: Sequence[Row]) -> Run:
+def _build_run(source: KafkaPartition, rows: Sequence[Row], version: int) -> Run:
     newest = max((row.max_event_ms for row in rows if row.max_event_ms is not None), default=None)
     oldest = min((row.oldest_ms for row in rows if row.oldest_ms is not None), default=None)
     return Run(
@@ -236,4 +267,5 @@ def _build_run(source: KafkaPartition, rows: Sequence[Row]) -> Run:
         tuple((row.place, Digest(row.records, *(getattr(row, half) for half in HALVES))) for row in rows),
         None if newest is None else from_ms(newest),
         None if oldest is None else from_ms(oldest),
+        version=version,
     )

@@ -69,12 +69,6 @@ class FoldedRebuild:
         self._repeated: Sequence[OffsetRange] = ()  # orphans that are in two windows
         self.failures: dict[datetime, str] = {}
 
-    @property
-    def unknown_contracts(self) -> list[str]:
-        """Contracts that lines name and the ledger does not know: such a line counts by its value."""
-        summaries = () if self._folded is None else self._folded.summaries.values()
-        return sorted({name.decode("ascii", "replace") for summary in summaries for name in summary.unknown})
-
     def collect(self) -> dict[datetime, RebuiltWindow]:
         """Return what raw holds of each window that could be read, and keep its rows until `close`."""
         self.close()

@@ -32,6 +32,7 @@ from onceover.repair.progress import RepairProgress
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.shared_ranges import find_shared
 from onceover.repair.suspicions import WAITS, record_conflicts, settle_suspicions
+from onceover.repair.unknown_contracts import explain_unknown
 from onceover.repair.unread import Unread, find_unread, list_doubtful
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
@@ -40,7 +41,6 @@ from onceover.spark.hdfs_leases import Leases
 from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
-_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +121,6 @@ class RepairRun:
                 closing(self._open_rebuild(claimed, accounted, texts, parquet)) as rebuild,
             ):
                 rebuilt = rebuild.collect()
-                if names := rebuild.unknown_contracts:
-                    named = ", ".join(names[:_MOST_NAMED])
-                    log.warning("lines of contracts that this ledger does not know count by their values: %s", named)
                 rebuilt = rebuild.compare_windows(rebuilt, list_doubtful(claimed, rebuilt))
                 unlanded = self._find_unlanded(rebuild, rebuilt)
                 if any(found is not None and found.conflicts for found in unlanded.values()):
@@ -138,11 +135,16 @@ class RepairRun:
             for claim in (claim for claim in claimed if claim.window_start in failures):
                 outcome += self._record_failure(claim, f"reading raw failed: {failures[claim.window_start]}")
             read = [claim for claim in claimed if claim.window_start not in failures]
-            adopted, rest = self._adopt(read, texts, {**unlanded, **unread.windows}, unread)
+            every = {**unlanded, **unread.windows}
+            adopted, rest = self._adopt(read, texts, every, unread)
             outcome += adopted
             for claim in rest:
                 start = claim.window_start
-                outcome += self._judge(claim, rebuilt[start], accounted, unlanded.get(start, Unlanded()))
+                if (found := every.get(start)) and found.unknown:
+                    reason, verdict = explain_unknown(self._context, found.unknown), prove(claim, rebuilt[start], found)
+                    outcome += self._record_failure(claim, reason, rebuilt[start], verdict)
+                else:
+                    outcome += self._judge(claim, rebuilt[start], accounted, unlanded.get(start, Unlanded()))
         finally:
             if not self._connection.broken:
                 table.unstage(self._connection, stage)
@@ -191,7 +193,8 @@ class RepairRun:
         unlanded: Mapping[datetime, Unlanded | None],
         unread: Unread,
     ) -> tuple[RepairOutcome, list[ClaimedWindow]]:
-        """Adopt the orphans of these windows, and return the windows without orphans, to be judged."""
+        """Adopt the orphans of these windows, and return the windows without orphans, to be judged, and those with
+        lines of a contract that the ledger does not know: none is adopted under another one."""
         orphans: dict[datetime, Orphans] = {}
         rest: list[ClaimedWindow] = []
         for claim in claimed:
@@ -200,6 +203,7 @@ class RepairRun:
             if (
                 found is None
                 or not found.orphans
+                or found.unknown
                 or not (
                     stage is None
                     or stage_orphans(self._spark, self._context, self._registered, claim, found, texts[start], stage)

@@ -205,7 +205,7 @@ def _list_unproved(
                 actual = sum_digests(map(index.take, own or (offsets,)))
             if own and (alone := held.get((offsets.source, None, landing.landing_id))):
                 actual = actual + alone.take(offsets)
-            # A ledger that was rebuilt has one contract for the reading, the release and every replay of an ID.
+            # A ledger rebuilt without a line of the first reading has one contract for an ID's release and replays.
             if actual != expected and not landing.release:
                 released = [index for (source, batch, _), index in held.items() if batch and source == offsets.source]
                 actual = _add_released(actual, expected, released, own or (offsets,))

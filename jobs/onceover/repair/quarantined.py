@@ -15,11 +15,13 @@ from onceover.ledger.adoptions import Orphans, adopt
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.frontiers import read_accounted
 from onceover.ledger.quarantine_days import record_search
+from onceover.lines.contract_names import name_contracts
 from onceover.model.digest import HALVES
 from onceover.model.offsets import OffsetRange
 from onceover.model.own_offsets import OwnOffsets
 from onceover.model.record import ID_COLUMNS
 from onceover.model.unlanded import NOTHING, Unlanded
+from onceover.repair.unknown_contracts import explain_unknown
 from onceover.spark import text_files
 from onceover.spark.range_join import looked_up
 from onceover.spark.unlanded import collect_unlanded
@@ -44,7 +46,9 @@ def adopt_quarantined(
     own = read_own_offsets(context, held)
     accounted = tuple(read_accounted(connection, registered.name))
     root = context.address("hdfs").rstrip("/")
-    found, is_whole = _search(spark, [root + context.layout.quarantine_file(day) for day in days], accounted, held, own)
+    paths = [root + context.layout.quarantine_file(day) for day in days]
+    names = [name.decode() for name in name_contracts(registered.contracts)]
+    found, is_whole = _search(spark, paths, accounted, held, own, names)
     orphans = [
         Orphans(None, day, unlanded.orphans, unlanded.parts, lengths[day])
         for number, day in enumerate(days)
@@ -59,7 +63,9 @@ def adopt_quarantined(
                 "%s: %d records of a log that %s never read, or beyond the end of its own; they are not counted",
                 context.layout.quarantine_file(day), others, registered.name,
             )  # fmt: skip
-        if is_whole and day not in waiting:
+        if unlanded.unknown:
+            log.error("%s: %s", context.layout.quarantine_file(day), explain_unknown(context, unlanded.unknown))
+        if is_whole and day not in waiting and not unlanded.unknown:
             pending = sum(map(len, unlanded.pending))
             record_search(connection, registered.name, day, lengths[day], pending, unlanded.beyond)
     return sum(len(piece) for each in adopted for piece in each.ids)
@@ -71,12 +77,13 @@ def _search(
     accounted: Sequence[OffsetRange],
     held: Sequence[OffsetRange],
     own: OwnOffsets,
+    contracts: Sequence[str],
 ) -> tuple[dict[int, Unlanded], bool]:
     """Return the unlanded records by the number of their file, and whether these are all."""
     unlanded = (
-        text_files.read_text(spark, list(enumerate(paths)), "intact", "event_ms", *ID_COLUMNS, *HALVES)
+        text_files.read_text(spark, list(enumerate(paths)), "intact", "event_ms", "contract", *ID_COLUMNS, *HALVES)
         .where(F.col("intact") & F.col("event_ms").isNull())
         .transform(looked_up(((piece, 1) for piece in accounted), "is_accounted"))
         .where("is_accounted IS NULL")
     )
-    return collect_unlanded(unlanded, held, own)
+    return collect_unlanded(unlanded, held, own, contracts)

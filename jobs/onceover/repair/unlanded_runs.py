@@ -30,6 +30,7 @@ def sort_runs(summary: WindowSummary) -> Unlanded:
         conflicts=summary.unlanded_conflicts,
         beyond=coalesce(piece for piece, _ in summary.runs.list_ranges(BEYOND_END)),
         foreign=summary.foreign,
+        unknown=tuple(name.decode("ascii") for name in summary.unknown),
     )
 
 

@@ -27,7 +27,7 @@ def interpret_each(contracts: Contracts) -> Callable[[DataFrame], DataFrame]:
         return interpret(contracts.newest)
 
     def add(records: DataFrame) -> DataFrame:
-        numbered = records.transform(_add_version(contracts.cutovers))
+        numbered = records.transform(add_version(contracts.cutovers))
         interpreted = (
             numbered.where(F.col("version") == version)
             .transform(interpret(contract))
@@ -50,7 +50,7 @@ def add_missing_measures(newest: Contract) -> Callable[[DataFrame], DataFrame]:
     return add
 
 
-def _add_version(cutovers: Cutovers) -> Callable[[DataFrame], DataFrame]:
+def add_version(cutovers: Cutovers) -> Callable[[DataFrame], DataFrame]:
     """Add the ID's `version`: that of its release, if there is a `released_version`, else by the cutovers."""
     begins = (
         (piece, version)

@@ -1,4 +1,5 @@
-"""The audit against the log as two tasks: one records the request, one runs Spark and turns red on a difference."""
+"""The audit against the log as two tasks: one records the request, one runs Spark and turns red on a difference; and
+the daily proof of one window as one task."""
 
 from __future__ import annotations
 
@@ -79,6 +80,38 @@ class AuditOperator(SparkJobOperator):
                 f"FROM onceover.audit WHERE audit_id = {audit_id}"
             )
         return shorten({"pipeline": self.pipeline, "audit_id": audit_id, **counts})
+
+
+class VerifyOperator(SparkJobOperator):
+    """Runs jobs/audit.py for one certified window, at random, whose values it evaluates again; the same one if the task
+    is cleared. Returns the result; red if the window differs from its certificate. Skips a pipeline without a certified
+    window that is small enough."""
+
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(pipeline=pipeline, job="audit", **kwargs)
+
+    def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
+        from onceover.audit import service as audit_service
+        from onceover.context import open_pipeline
+        from onceover.model.window import format_moment
+
+        name, run = chosen_name(self.pipeline), context["dag_run"]
+        with open_pipeline(name, "verify") as opened:
+            audit_id = audit_service.request_sample(opened, str(run.run_id), name_requester(run))
+            if audit_id is None:
+                raise AirflowSkipException(f"pipeline {name} has no certified window to verify, or none that is small")
+            self.set_command("audit", audit_id)
+            super().execute(context)
+            start, result = audit_service.read_sample(opened, audit_id)
+        window = format_moment(start)
+        if not result["equal"]:
+            raise TerminalError(
+                f"{name}: window {window} is not as certified: {'; '.join(result['differences'])}; see "
+                f"`onceover verify {name} {window}`"
+            )
+        sides = {side: result[side]["records"] for side in ("certificate", "raw", "aggregates")}
+        self.log.info("%s:\n%s", name, format_table([{"window": window, **sides}]))
+        return shorten({"pipeline": name, "window": window, "audit_id": audit_id, **sides})
 
 
 def _ids(row: dict[str, Any]) -> str:

@@ -6,9 +6,10 @@ import uuid
 from datetime import UTC, datetime
 
 import pytest
+from bench import large_ledger
 from bench.large_ledger import pipeline
 
-from onceover.audit.store import read_statement
+from onceover.audit.store import choose_certified, read_statement
 from onceover.ledger import batches, drivers, frontiers, repair_requests, rereads
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
@@ -33,3 +34,23 @@ def test_statement_leaves_a_reread_in_flight_out(connection: Connection) -> None
     batches.begin(connection, epoch, 1, [OffsetRange(SOURCE, 5, 10)], None)
     batches.begin(connection, epoch, 1, [OffsetRange(SOURCE, 20, 30)], None)
     assert read_statement(connection, name, None, None).begun == (OffsetRange(SOURCE, 20, 30),)
+
+
+def test_random_window_is_certified_small_and_the_seeds(connection: Connection) -> None:
+    name = f"s{uuid.uuid4().hex[:10]}"
+    ledger = large_ledger.build(connection, name, 12)
+    try:
+        some = [large_ledger.start_of(n) for n in range(12)]
+
+        def choose(seed: int, most_records: int = 10**9, most_bytes: int = 10**12) -> datetime | None:
+            return choose_certified(connection, name, str(seed), most_records=most_records, most_bytes=most_bytes)
+
+        with large_ledger.uncertified(connection, ledger, some[:3]):
+            chosen = [choose(seed) for seed in range(100)]
+            assert set(chosen) == set(some[3:]), "each of them at times"
+            assert [choose(seed) for seed in range(100)] == chosen
+            assert (choose(1, most_records=0), choose(1, most_bytes=0)) == (None, None)
+        connection.execute('UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s', [name])
+        assert choose(1) is None
+    finally:
+        large_ledger.drop(connection, ledger)

@@ -91,7 +91,21 @@ def test_certificate_beside_skipped_offsets_is_of_what_was_read() -> None:
 )
 def test_certificate_says_what_its_records_count_by(by_columns: int | None, by_value: int | None, said: str) -> None:
     rests_on: dict[str, object] = {"basis": "raw", "by_columns": by_columns, "by_value": by_value, "adopted": (),
-                "lost_offsets": 0, "decisions": 0, "pending": [], "contract_versions": []}  # fmt: skip
+                "lost_offsets": 0, "decisions": 0, "pending": [], "contract_versions": [],
+                "evaluated_by": []}  # fmt: skip
     certified = make_facts("certified", None)
     text = describe_certificate_basis(replace(certified, rows={**certified.rows, "rests_on": rests_on})) or ""
     assert text.endswith(f"with the ledger{said}.")
+
+
+def test_certificate_names_the_versions_that_evaluated_its_lines() -> None:
+    by = [{"code": "1.0", "spark": "4.2.0"}, {"code": "1.1", "spark": "4.2.0"}, {"code": None, "spark": None}]
+    rests_on: dict[str, object] = {"basis": "ledger", "by_columns": None, "by_value": None, "adopted": (),
+                "lost_offsets": 0, "decisions": 0, "pending": [], "contract_versions": [1],
+                "evaluated_by": by}  # fmt: skip
+    certified = make_facts("certified", None)
+    text = describe_certificate_basis(replace(certified, rows={**certified.rows, "rests_on": rests_on})) or ""
+    assert text.endswith(
+        "; lines evaluated by Onceover 1.0 on Spark 4.2.0 and Onceover 1.1 on Spark 4.2.0 and a version that the "
+        "ledger does not know; contract 1."
+    )

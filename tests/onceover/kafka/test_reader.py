@@ -1,18 +1,23 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.integration.cut_logs import damage_batch, produce_compressed
 
 from onceover.errors import OffsetRangeError, OnceoverError, TerminalError, TransientError, UnreachableError
 from onceover.kafka import reader
-from onceover.kafka.reader import SCHEMA, KafkaSource, read_range
+from onceover.kafka.headers import UNREADABLE_HEADERS
+from onceover.kafka.reader import SCHEMA, KafkaSource, LogReader, read_range
 from onceover.lines.escapes import escape_headers
 
 if TYPE_CHECKING:
     from tests.onceover.conftest import Broker
+
+    from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
 
@@ -59,7 +64,7 @@ def test_header_name_that_is_not_utf8_does_not_block_its_record(broker: Broker, 
     broker.produce_header_name(topic, b"caf\xe9", b"1")
     broker.produce(topic, [b"next"], headers=[("ok", b"2")])
     assert [(r["headers"], r["value"]) for r in rows(broker.source(topic), 1000, 1002)] == [
-        (escape_headers(reader.UNREADABLE_HEADERS), b"v"),
+        (escape_headers(UNREADABLE_HEADERS), b"v"),
         (rb"ok\=2", b"next"),
     ]
 
@@ -175,6 +180,26 @@ def test_unknown_topic_and_an_unreachable_broker_are_errors(broker: Broker, topi
         seen(replace(source, topic="no-such-topic"), 0, 1)
     with pytest.raises(OnceoverError, match="Kafka partition 7"):
         list(read_range(replace(source, stall_seconds=1), 7, 0, 1))
+
+
+def test_damaged_batch_behind_a_range_fails_no_later_one(broker: Broker, stack: Stack) -> None:
+    topic = broker.create(2)
+    broker.produce(topic, [b"a", b"b"])
+    produce_compressed(topic, 3)
+    damage_batch(stack, topic)
+    broker.produce(topic, [b"c", b"d"])
+    broker.produce(topic, [b"e"], kafka_partition=1)
+    with closing(LogReader(broker.source(topic))) as log:
+
+        def read(kafka_partition: int, start: int, end: int) -> list[bytes]:
+            return [value for batch in log.read(kafka_partition, start, end) for value in batch["value"].to_pylist()]
+
+        for _ in range(20):
+            assert [read(*wanted) for wanted in ((0, 0, 2), (0, 5, 7), (0, 0, 2), (0, 1, 2), (1, 0, 1))] == [
+                [b"a", b"b"], [b"c", b"d"], [b"a", b"b"], [b"b"], [b"e"],
+            ]  # fmt: skip
+        with pytest.raises(TransientError, match=r"Kafka partition 0, offset range \[0, 3\)"):
+            read(0, 0, 3)
 
 
 @pytest.mark.rare

@@ -1,22 +1,24 @@
-"""Rows that a rebuild of a lost ledger finds without raw."""
+"""What a rebuild writes into a lost ledger: rows without raw, logs to compare, contracts."""
 
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from bench.large_ledger import pipeline
 
-from onceover.ledger.catalog import register_pipeline
+from onceover.ledger.catalog import read_registered, register_pipeline, restore_contracts
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import as_driver
 from onceover.ledger.rebuilt import expire_rows_without_raw, insert_windows
-from onceover.model.contract import Column, Columns
+from onceover.ledger.releases import list_releases
+from onceover.model.contract import Column, Columns, Cutovers
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import RawContents, RawFile, Run
-from onceover.recovery.rebuild_ledger import KnownLogs, write_ledger
+from onceover.recovery.rebuild_ledger import KnownLogs, find_read_nowhere, write_ledger
 
 pytestmark = pytest.mark.stack
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -59,3 +61,43 @@ def test_rebuild_waits_for_what_the_log_may_have_changed(connection: Connection)
         "SELECT unknown_from FROM onceover.kafka_partition WHERE pipeline = %s", [registered.name]
     ).fetchall()
     assert rows == [{"unknown_from": 5}], "before 5 the log has nothing left to compare"
+
+
+def test_restored_contracts_replace_the_first_and_cut_batches(connection: Connection) -> None:
+    made = pipeline(f"s{uuid.uuid4().hex[:10]}")
+    register_pipeline(connection, made, COLUMNS)
+    versions = [(replace(made.contract, event_time=f"value.at + {n}"), COLUMNS) for n in range(3)]
+    other = KafkaPartition("0a1b2c3d", 1)
+    restored = restore_contracts(connection, made.name, versions, {SOURCE: {2: 10, 3: 20}, other: {3: 7}}, "me", "why")
+    assert (restored.contract_version, restored.versions) == (3, tuple(versions))
+    assert restored.cutovers == Cutovers(3, {SOURCE: {2: 10, 3: 20}, other: {3: 7}})
+    assert read_registered(connection, made.name) == restored
+
+    def run(start: int, end: int, version: int, source: KafkaPartition = SOURCE) -> Run:
+        return Run(OffsetRange(source, start, end), ((0, Digest(end - start, start)),), None, None, version=version)
+
+    layer = (run(0, 10, 1), run(12, 20, 2), run(0, 7, 2, other), run(20, 25, 3))
+    contents = RawContents((layer,), (run(3, 4, 2), run(5, 6, 3)), cutovers=restored.cutovers.at)
+    assert find_read_nowhere(contents) == ()
+    assert find_read_nowhere(replace(contents, layers=(layer[1:],))) == (run(3, 4, 2).offsets, run(5, 6, 3).offsets)
+    with as_driver(connection, made.name, "test") as epoch:
+        empty = [OffsetRange(SOURCE, 10, 12), OffsetRange(SOURCE, 25, 26)]
+        write_ledger(
+            connection,
+            epoch,
+            restored,
+            [RawFile("/unread.log", 100, window_start=NOON)],
+            contents,
+            KnownLogs(empty=empty),
+        )
+    rows = connection.execute(
+        "SELECT b.contract_version AS v, r.kafka_partition AS p, r.start_offset AS s, r.end_offset AS e "
+        "FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id) WHERE b.pipeline = %s "
+        "AND NOT EXISTS (SELECT FROM onceover.release x WHERE x.batch_id = b.batch_id) ORDER BY 1, 2, 3",
+        [made.name],
+    ).fetchall()
+    assert [tuple(row.values()) for row in rows] == [
+        (1, 0, 0, 10), (2, 0, 10, 12), (2, 0, 12, 20), (2, 1, 0, 7), (3, 0, 20, 25), (3, 0, 25, 26),
+    ]  # fmt: skip
+    released = {each.version: each.ranges for each in list_releases(connection, made.name)}
+    assert released == {2: (run(3, 4, 2).offsets,), 3: (run(5, 6, 3).offsets,)}

@@ -96,14 +96,16 @@ def _judge_id(
     left: list[tuple[str, int, bool, Record]] = []
     for text, line in decoded.items():
         content = name_content(line.record)
-        if kind not in (FOREIGN, UNSORTED) and line.contract not in CONTRACTS:
-            result.unknown.add(line.contract)
+        is_unknown = kind not in ("counts", "stray", FOREIGN) and line.contract not in CONTRACTS
         alike = [other for name, other in decoded.items() if name != text and _is_alike(other, line, contract)]
-        is_doubtful = kind != FOREIGN and (line.contract != contract or bool(alike))
+        is_doubtful = kind != FOREIGN and not is_unknown and (line.contract != contract or bool(alike))
         by_value = evaluate(line, contract) if is_doubtful else line.event_ms
         if line.event_ms is None or not START <= line.event_ms < END or by_value != line.event_ms:
             result.numbers["misplaced"] += texts[text]
-        elif world.decisions.get(each, content) != content:
+            continue
+        if is_unknown and kind != UNSORTED:
+            result.unknown.add(line.contract)
+        if world.decisions.get(each, content) != content:
             result.numbers["rejected"] += texts[text]
             result.decided.add((each, content, False))
         else:

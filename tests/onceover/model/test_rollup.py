@@ -31,7 +31,7 @@ def batch(n: int, *ranges: RangeRead, is_final: bool = True) -> OldBatch:
     """Return batch n, from 0: ten offsets of one Kafka partition, ten bytes, landed n seconds after noon."""
     landing = OldLanding(NOON, 10 * n, 10 * n + 10, ON_TIME)
     own = ranges or (read(ZERO, 10 * n, 10 * n + 10),)
-    return OldBatch(n, 1, NOON + timedelta(seconds=n), own, (landing,), is_final)
+    return OldBatch(n, 1, 1, NOON + timedelta(seconds=n), own, (landing,), is_final)
 
 
 def joined(*batches: OldBatch) -> list[list[int]]:
@@ -42,6 +42,11 @@ def joined(*batches: OldBatch) -> list[list[int]]:
 
 def test_batches_that_follow_one_another_are_joined() -> None:
     assert joined(batch(0), batch(1), batch(2)) == [[0, 1, 2]]
+
+
+def test_batches_of_several_drivers_stay_apart() -> None:
+    after = replace(batch(1), epoch=2)
+    assert joined(batch(0), after, replace(batch(2), epoch=2)) == [[0], [1, 2]]
 
 
 def test_last_batches_wait_for_those_that_follow() -> None:
@@ -113,7 +118,7 @@ def histories(draw: st.DrawFn) -> list[OldBatch]:
             kind = draw(st.sampled_from([ON_TIME, ON_TIME, LATE]))
             landings.append(OldLanding(NOON + timedelta(minutes=at), start, files[at], kind))
         history.append(
-            OldBatch(n, draw(st.sampled_from([1, 1, 1, 2])), NOON, tuple(ranges), tuple(landings), draw(st.booleans()))
+            OldBatch(n, *draw(st.sampled_from([(1, 1), (1, 1), (1, 2), (2, 1)])), NOON, tuple(ranges), tuple(landings), draw(st.booleans()))
         )
     return history
 

@@ -20,6 +20,7 @@ from onceover.model.conflict import Decision
 from onceover.model.contract import Contract, Contracts, Cutovers, Measure
 from onceover.model.digest import EMPTY
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
 from onceover.model.release import Release
@@ -178,7 +179,7 @@ def test_records_of_another_contract_count_by_their_value(spark: SparkSession, f
             [*plain, *by_value, line(3, two, b"3", b"300"), line(6, two, b"6", b"600", late=7), plain[9][:-1]],
             [*plain, *by_value, line(5, one, b"500")],  # differs in its column alone
             [*plain[:4], line(4, one), *plain[5:], *by_value],  # its columns were left out
-            [*plain, line(15, other, b"1")],  # the ledger was rebuilt, and does not know it
+            [*plain, line(15, other, b"1")],  # landed, and of a contract that the ledger does not know
             plain,
             [*plain[:4], line(4, one, b"999"), *plain[5:]],  # as if ingest had evaluated it wrongly
         ][n]
@@ -201,3 +202,25 @@ def test_records_of_another_contract_count_by_their_value(spark: SparkSession, f
         ]  # fmt: skip
         of_value = [window.by_value for _, window in sorted(found.items())]
         assert of_value == ([20, 20, 20, 16, 15, 15, 0] if every else [5, 20, 6, 1, 0, 0, 0])
+
+
+def test_unlanded_line_of_an_unknown_contract_is_named(spark: SparkSession, folder: Write) -> None:
+    contracts, other = _contracts(FIRST), b"V2-ffffffffffffffff"
+    (one, _) = name_contracts(contracts)
+    lines = [_line(one, offset, NOON + offset) for offset in range(10)]
+    lines += [_line(other, offset, NOON + 1000 + offset) for offset in (40, 41, 60)]  # by VALUE another event time
+    lines.append(_line(other, 42, NOON + 3_600_000))  # belongs to another window, as it says itself
+    data = b"\n".join(lines) + b"\n"
+    text = FrozenText(folder("1200.log", data), len(data))
+    own = OwnOffsets((_whole(0, 50),), (_whole(50, 100),))
+    claimed = [_claim(START, 1, _whole(0, 40))]
+    with closing(
+        FoldedRebuild(spark, address("webhdfs"), contracts, claimed, [_whole(0, 40)], {START: text})
+    ) as rebuild:
+        found = rebuild.collect()[START]
+        assert (found.digest.records, found.misplaced_lines, found.unaccounted_lines) == (10, 1, 3)
+        unlanded, is_whole = rebuild.collect_unlanded([_whole(41, 42)], own)
+    assert is_whole
+    assert unlanded[START].unknown == ("V2-ffffffffffffffff",)
+    assert (unlanded[START].orphans, unlanded[START].pending) == ((_whole(40, 41),), (_whole(41, 42),))
+    assert unlanded[START].beyond == (_whole(60, 61),)

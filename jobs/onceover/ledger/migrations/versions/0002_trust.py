@@ -24,9 +24,13 @@ CREATE TABLE onceover.driver_epoch (
   pipeline text NOT NULL,
   epoch bigint NOT NULL,
   owner text NOT NULL,
-  started_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  code_version text,
+  spark_version text
 );
-CREATE INDEX ON onceover.driver_epoch (pipeline);
+CREATE INDEX ON onceover.driver_epoch (pipeline, epoch);
+COMMENT ON COLUMN onceover.driver_epoch.spark_version IS
+  'Of the Spark that evaluated this driver''s records; NULL if the driver evaluated none.';
 COMMENT ON TABLE onceover.driver_epoch IS
   'Every driver''s epoch: a marker that names another was written by a driver that this ledger does not know.';
 

@@ -1,0 +1,116 @@
+"""The contracts beside raw: each file is what its name says, and all versions are there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from onceover.errors import TerminalError, UsageError
+from onceover.lines.contract_names import name_contract
+from onceover.model.contract import Contract, Key, Measure
+from onceover.model.json_text import to_json
+from onceover.raw import contract_files
+from onceover.raw.contract_files import keep_contracts, read_contracts
+from onceover.raw.layout import Layout
+
+FOLDER = "/raw/things/contracts"
+LAYOUT = Layout("/raw", "things")
+FIRST = Contract(
+    "t", 5, "json", "at BIGINT, n INT", (), "value.at", "", (Key("k", "value.k"),), (Measure("n", "sum", "value.n"),),
+    None, None,
+)  # fmt: skip
+SECOND, THIRD = replace(FIRST, event_time="value.at + 1"), replace(FIRST, event_time="value.at + 2")
+
+
+def name(contract: Contract, version: int) -> str:
+    return f"{name_contract(contract, version)}.json"
+
+
+def write(contract: Contract) -> bytes:
+    return to_json({"name": "any", "contract": contract, "columns": {}}, indent=1).encode()
+
+
+@pytest.fixture
+def stored(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """The files of the folder, by name."""
+    files: dict[str, bytes] = {}
+
+    class Files:
+        def __init__(self, address: str) -> None: ...
+
+        def names(self, folder: str) -> list[str]:
+            assert folder == FOLDER
+            return list(files)
+
+        def read(self, path: str) -> bytes | None:
+            return files.get(path.removeprefix(f"{FOLDER}/"))
+
+        def create(self, path: str, content: bytes) -> None:
+            files[path.removeprefix(f"{FOLDER}/")] = content
+
+    monkeypatch.setattr(contract_files, "SmallFiles", Files)
+    return files
+
+
+def test_contracts_are_read_from_version_1_on(stored: dict[str, bytes]) -> None:
+    assert read_contracts("", LAYOUT) == ()
+    versions = [replace(FIRST, event_time=f"value.at + {n}") for n in range(1, 12)]
+    stored |= {name(each, n): write(each) for n, each in enumerate(versions, 1)}
+    stored |= {f".{name(FIRST, 12)}.0.tmp": b"half", "README": b"a person's"}
+    assert read_contracts("", LAYOUT) == tuple(versions)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"{}", b"7", b'{"contract": {}}', b'{"contract": []}', write(SECOND), b"[" * 100_000],
+    ids=["empty", "torn", "list", "object", "number", "no fields", "no object", "another", "deep"],
+)
+def test_damaged_contract_is_refused_by_its_path(stored: dict[str, bytes], content: bytes) -> None:
+    stored[name(FIRST, 1)] = content
+    with pytest.raises(TerminalError, match=f"{FOLDER}/{name(FIRST, 1)} on HDFS is not the contract that its name"):
+        read_contracts("", LAYOUT)
+
+
+@pytest.mark.parametrize("wrong", ["V1.json", "V0-0123456789abcdef.json", "R1-0123456789abcdef.json"])
+def test_file_that_names_no_contract_is_refused(stored: dict[str, bytes], wrong: str) -> None:
+    stored[wrong] = write(FIRST)
+    with pytest.raises(TerminalError, match=f"{wrong} on HDFS is not the contract"):
+        read_contracts("", LAYOUT)
+
+
+def test_changed_definition_is_refused(stored: dict[str, bytes]) -> None:
+    values = json.loads(write(FIRST))
+    values["contract"]["schema"] = "at BIGINT, n BIGINT"
+    stored[name(FIRST, 1)] = json.dumps(values).encode()
+    with pytest.raises(TerminalError, match="put the file back from a backup"):
+        read_contracts("", LAYOUT)
+
+
+def test_two_contracts_of_one_version_are_refused(stored: dict[str, bytes]) -> None:
+    stored |= {name(FIRST, 1): write(FIRST), name(SECOND, 1): write(SECOND)}
+    with pytest.raises(TerminalError, match=r"V1-\w+\.json and \S+V1-\w+\.json on HDFS are both version 1"):
+        read_contracts("", LAYOUT)
+
+
+def test_missing_version_between_others_is_refused(stored: dict[str, bytes]) -> None:
+    stored |= {name(FIRST, 1): write(FIRST), name(THIRD, 3): write(THIRD)}
+    with pytest.raises(TerminalError, match=r"has version 3 of the contract and lacks version 2"):
+        read_contracts("", LAYOUT)
+
+
+def test_contracts_that_no_cutover_leads_between_are_refused(stored: dict[str, bytes]) -> None:
+    other = replace(FIRST, window_minutes=60)
+    stored |= {name(FIRST, 1): write(FIRST), name(other, 2): write(other)}
+    with pytest.raises(TerminalError, match=r"cannot be of one pipeline \(window_minutes\)"):
+        read_contracts("", LAYOUT)
+
+
+def test_missing_files_are_written_and_others_refused(stored: dict[str, bytes]) -> None:
+    names = {name_contract(FIRST, 1): write(FIRST), name_contract(SECOND, 2): write(SECOND)}
+    keep_contracts("", LAYOUT, names, names.__getitem__)
+    assert read_contracts("", LAYOUT) == (FIRST, SECOND)
+    keep_contracts("", LAYOUT, names, dict[str, bytes]().__getitem__)
+    with pytest.raises(UsageError, match=rf"does not know the contract of {FOLDER}/{name(SECOND, 2)}.*migrate things"):
+        keep_contracts("", LAYOUT, list(names)[:1], names.__getitem__)
