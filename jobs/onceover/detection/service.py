@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import chain, islice
+from itertools import islice
 
 from onceover.context import PipelineContext
 from onceover.detection import holes
@@ -21,12 +21,11 @@ from onceover.detection.unknown_files import register_unknown_files
 from onceover.errors import BusyError, UsageError
 from onceover.ledger import findings as ledger_findings
 from onceover.ledger import refills, repair_requests
-from onceover.ledger.catalog import require_in_force
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
 from onceover.ledger.log_cuts import WHY_CUT
 from onceover.model.finding import Finding, is_log_cut
-from onceover.model.offsets import OffsetRange, split
+from onceover.model.offsets import OffsetRange, subtract
 from onceover.model.reason import clean_reason
 from onceover.model.window import Window, WindowRange
 from onceover.retention.expire import refuse_expired
@@ -162,19 +161,16 @@ def detect(
         # The next scheduled detection requests the rest: no pipeline holds up the others for hours.
         free = dict(islice(free.items(), MOST_REQUESTED))
     # A scheduled detection takes over refills that an earlier repair left; others skip refills already requested.
-    requested = set() if window_range is None else set(refills.list_wanted(connection, registered.name))
-    # One batch reads each refill, and a batch has one contract.
-    pieces = chain.from_iterable(registered.cutovers.cut_by_version(plan.again).values())
-    again = [r for r in split(pieces, context.pipeline.ingest.max_records_per_batch) if r not in requested]
+    requested = () if window_range is None else refills.list_wanted(connection, registered.name)
+    again = subtract(plan.again, requested)
     quarantined = _list_searchable_days(context, window_range, judged, plan.expired)
     request_id = None
-    if again:
-        require_in_force(connection, registered)  # else the refills were cut at an earlier contract's cutovers
     if free or again or quarantined:
         request_id = repair_requests.create_request(
             connection, registered.name, who, reason, free, unblock=window_range is not None
         )
-        refills.record_refills(connection, registered.name, request_id, again)
+        if again:
+            refills.record_refills(connection, registered.name, request_id, again)
     # Refills are requested by now: to read a hole in order to explain it takes long, and may be killed.
     of_pipeline = holes.explain_holes(context, judged.findings)
     ledger_findings.record_findings(connection, registered.name, None, of_pipeline)

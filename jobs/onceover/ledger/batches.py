@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import chain
 
@@ -88,9 +88,9 @@ def land_batch(
         if stating:  # a loss was accepted, and its records landed after all
             losses.reland(connection, epoch.pipeline, ids)
             bump_versions(connection, epoch.pipeline, stating)
-        for piece in read:
-            _record_read(connection, batch_id, piece)
-            advance(connection, epoch.pipeline, piece.offsets)
+        _record_read(connection, batch_id, read)
+        for last in {piece.source: piece for piece in sorted(ids)}.values():
+            advance(connection, epoch.pipeline, last)
         mark_landed(connection, epoch.pipeline, batch_id)
         record_suspicions(connection, epoch.pipeline, found)
 
@@ -182,22 +182,25 @@ def _insert_landing(connection: Connection, pipeline: str, batch_id: int, landin
     )
 
 
-def _record_read(connection: Connection, batch_id: int, piece: RangeRead) -> None:
-    connection.execute(
+def _record_read(connection: Connection, batch_id: int, read: Iterable[RangeRead]) -> None:
+    connection.cursor().executemany(
         """
         UPDATE onceover.batch_range SET max_event_time = %s, oldest_record = %s, records = %s, high1 = %s, low1 = %s,
           high2 = %s, low2 = %s, leader_epochs = %s
         WHERE batch_id = %s AND generation = %s AND kafka_partition = %s AND start_offset = %s
         """,
         [
-            piece.max_event_time,
-            piece.oldest_record,
-            *piece.digest.as_tuple(),
-            Jsonb(piece.leader_epochs),
-            batch_id,
-            piece.offsets.source.generation,
-            piece.offsets.source.kafka_partition,
-            piece.offsets.start,
+            (
+                piece.max_event_time,
+                piece.oldest_record,
+                *piece.digest.as_tuple(),
+                Jsonb(piece.leader_epochs),
+                batch_id,
+                piece.offsets.source.generation,
+                piece.offsets.source.kafka_partition,
+                piece.offsets.start,
+            )
+            for piece in read
         ],
     )
 
