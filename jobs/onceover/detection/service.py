@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import islice
+from itertools import accumulate, islice
 
 from onceover.context import PipelineContext
 from onceover.detection import holes
@@ -33,6 +33,8 @@ from onceover.retention.expire import refuse_expired
 log = logging.getLogger(__name__)
 MOST_REQUESTED = 2_000
 """Windows that one scheduled detection requests."""
+MOST_LINES_REQUESTED = 100_000_000
+"""Lines of these windows, unless one has more alone: some minutes of a repair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,8 @@ def detect(
     if window_range is None:
         # The next scheduled detection requests the rest: no pipeline holds up the others for hours.
         free = dict(islice(free.items(), MOST_REQUESTED))
+        lines = count_landed_lines(connection, registered.name, list(free))
+        free = dict(islice(free.items(), count_first([lines.get(start, 0) for start in free])))
     # A scheduled detection takes over refills that an earlier repair left; others skip refills already requested.
     requested = () if window_range is None else refills.list_wanted(connection, registered.name)
     again = subtract(plan.again, requested)
@@ -189,6 +193,12 @@ def detect(
         refills=tuple(map(str, again)),
         request_id=request_id,
     )
+
+
+def count_first(lines: Iterable[int]) -> int:
+    """Return how many windows, with so many lines each, one scheduled detection requests: the first one, and those
+    after it up to MOST_LINES_REQUESTED."""
+    return max(1, sum(total <= MOST_LINES_REQUESTED for total in accumulate(lines)))
 
 
 def plan_repair(
