@@ -106,6 +106,8 @@ def test_running_driver_reads_again_what_a_repair_requests(lanes: Lanes) -> None
         request = lane.detect().request_id or 0
         with lane.ledger() as ledger:
             assert len(refills.list_wanted(ledger, lane.name, request)) == 1
+        again = lane.detect()
+        assert (again.request_id, again.refills) == (None, ()), "no Spark starts for what a live driver reads"
         assert driver.turn().records == 5
         with lane.ledger() as ledger:
             assert refills.list_wanted(ledger, lane.name) == ()

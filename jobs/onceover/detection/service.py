@@ -20,7 +20,7 @@ from onceover.detection.unexplained_files import list_unexplained_files, reopen_
 from onceover.detection.unknown_files import register_unknown_files
 from onceover.errors import BusyError, UsageError
 from onceover.ledger import findings as ledger_findings
-from onceover.ledger import refills, repair_requests
+from onceover.ledger import drivers, refills, repair_requests
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
 from onceover.ledger.log_cuts import WHY_CUT
@@ -164,9 +164,9 @@ def detect(
         free = dict(islice(free.items(), MOST_REQUESTED))
         lines = count_landed_lines(connection, registered.name, list(free))
         free = dict(islice(free.items(), count_first([lines.get(start, 0) for start in free])))
-    # A scheduled detection takes over refills that an earlier repair left; others skip refills already requested.
-    requested = () if window_range is None else refills.list_wanted(connection, registered.name)
-    again = subtract(plan.again, requested)
+    # A live driver carries out what was requested. Without one, a scheduled detection takes that over.
+    is_left = window_range is None and not drivers.is_alive(connection, registered.name)
+    again = subtract(plan.again, () if is_left else refills.list_wanted(connection, registered.name))
     quarantined = _list_searchable_days(context, window_range, judged, plan.expired)
     request_id = None
     if free or again or quarantined:
