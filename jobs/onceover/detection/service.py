@@ -19,8 +19,8 @@ from onceover.detection.searchable_windows import find_searchable_windows
 from onceover.detection.unexplained_files import list_unexplained_files, reopen_unexplained
 from onceover.detection.unknown_files import register_unknown_files
 from onceover.errors import BusyError, UsageError
-from onceover.ledger import findings as ledger_findings
 from onceover.ledger import drivers, refills, repair_requests
+from onceover.ledger import findings as ledger_findings
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
 from onceover.ledger.log_cuts import WHY_CUT
