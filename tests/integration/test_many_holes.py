@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import Consumer, Producer
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import delete_window, list_gaps, lose_ledger, skip_to
+from tests.integration.planted_failures import delete_window, expire, list_gaps, lose_ledger, skip_to
 from tests.integration.test_ledger_rebuild import certify
 
 from onceover.config.endpoints import address
@@ -22,6 +22,7 @@ from onceover.kafka.client import LastComplaint
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger import refills
 from onceover.model.batch_plan import MOST_REFILLED
+from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Lanes = Callable[..., Lane]
@@ -71,8 +72,8 @@ def test_hole_over_ten_thousand_transactions_takes_seconds(lanes: Lanes, monkeyp
     with lane.driver() as driver:
         driver.turn()
     produce_transactions(lane)
-    end = read_end(lane)
-    assert end == 1 + 3 * TRANSACTIONS
+    end = 1 + 3 * TRANSACTIONS
+    wait_for(lambda: read_end(lane) == end, 30, "the last markers")
     skip_to(lane, end)
     with lane.driver() as driver:
         driver.turn()
@@ -168,3 +169,18 @@ def test_refill_is_no_larger_than_a_fresh_batch(lanes: Lanes) -> None:
         read = [driver.turn().records for _ in range(5)]
     assert read == [6] * 5
     assert list_batches(lane)[1:] == [(True, 3), (False, 3), (True, 3), (False, 3), (True, 3)]
+
+
+def test_refill_whose_head_expires_reads_the_rest(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(20)])
+    with lane.driver() as driver:
+        driver._offsets.store.save({0: 15}, "")
+    with lane.driver() as driver:
+        driver.turn()
+        assert [one.rpartition(":")[2] for one in lane.detect().refills] == ["0-15"]
+        expire(lane, 10)
+        assert [driver.turn().records for _ in range(2)] == [5, 0]
+    assert list_gaps(lane) == [(0, 10, "expired")]
+    with lane.ledger() as ledger:
+        assert refills.list_wanted(ledger, lane.name) == ()
