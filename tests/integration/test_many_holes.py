@@ -173,14 +173,16 @@ def test_refill_is_no_larger_than_a_fresh_batch(lanes: Lanes) -> None:
 
 def test_refill_whose_head_expires_reads_the_rest(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(20)])
-    with lane.driver() as driver:
-        driver._offsets.store.save({0: 15}, "")
+    lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
         driver.turn()
-        assert [one.rpartition(":")[2] for one in lane.detect().refills] == ["0-15"]
+    lane.produce([event(n) for n in range(5, 20)])
+    skip_to(lane, 15)
+    with lane.driver() as driver:
+        driver.turn()
+        assert [one.rpartition(":")[2] for one in lane.detect().refills] == ["5-15"]
         expire(lane, 10)
         assert [driver.turn().records for _ in range(2)] == [5, 0]
-    assert list_gaps(lane) == [(0, 10, "expired")]
+    assert list_gaps(lane) == [(5, 10, "expired")]
     with lane.ledger() as ledger:
         assert refills.list_wanted(ledger, lane.name) == ()
