@@ -79,6 +79,7 @@ def mark_landed(connection: Connection, pipeline: str, batch_id: int) -> None:
         INSERT INTO onceover.refill (pipeline, generation, kafka_partition, start_offset, end_offset, request_id)
         SELECT pipeline, generation, kafka_partition, lower(rest), upper(rest), request_id
         FROM done, unnest(int8multirange(whole) - landed) AS rest
+        ON CONFLICT DO NOTHING -- two refills overlap where a loss was accepted between their requests
         """,
         {"batch": batch_id, "pipeline": pipeline},
     )

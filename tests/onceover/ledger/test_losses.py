@@ -61,6 +61,11 @@ def land(connection: Connection, start: int, end: int, *epochs: tuple[int, int])
     )
 
 
+def mark_last_batch(connection: Connection) -> None:
+    row = connection.execute("SELECT max(batch_id) AS last FROM onceover.batch").fetchone()
+    refills.mark_landed(connection, "losses", (row or {})["last"])
+
+
 def request_refill(connection: Connection, *ranges: OffsetRange) -> int:
     row = connection.execute(
         "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES ('losses', 'a', 'b') RETURNING request_id"
@@ -80,13 +85,21 @@ def test_refill_that_landed_in_part_is_wanted_for_the_rest(connection: Connectio
     request_id = request_refill(connection, of(110, 120))
     for start, end in ((110, 112), (114, 116)):
         land(connection, start, end)
-        row = connection.execute("SELECT max(batch_id) AS last FROM onceover.batch").fetchone()
-        refills.mark_landed(connection, "losses", (row or {})["last"])
+        mark_last_batch(connection)
     assert refills.list_wanted(connection, "losses", request_id) == (of(112, 114), of(116, 120))
     done = connection.execute(
         "SELECT start_offset, end_offset FROM onceover.refill WHERE pipeline = 'losses' AND state = 'landed' ORDER BY 1"
     ).fetchall()
     assert [tuple(row.values()) for row in done] == [(110, 112), (114, 116)]
+
+
+def test_refills_that_overlap_land_in_parts_too(connection: Connection) -> None:
+    request_refill(connection, of(110, 120))
+    losses.record_loss(connection, "losses", [of(110, 115)], NOON, LATER, "me", "gone")
+    request_refill(connection, of(115, 120))
+    land(connection, 115, 118)
+    mark_last_batch(connection)
+    assert refills.list_wanted(connection, "losses") == (of(110, 115), of(118, 120))
 
 
 def test_unreadable_offsets_are_settled_and_not_read_again(connection: Connection) -> None:
