@@ -15,6 +15,7 @@ from bench import (
     growth,
     ingest,
     offset_stores,
+    on_call,
     partitioner,
     publishing,
     repair,
@@ -35,6 +36,7 @@ BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
     "bursts": bursts.run,
     "compact": compact.run,
     "repair": repair.run,
+    "on_call": on_call.run,
     "growth": growth.run,
     "publishing": publishing.run,
 }

@@ -51,6 +51,7 @@ CONTRACT: Final = Contract(
 )
 _COLUMNS = ("k_shop", "m_sales", "m_cents", "m_largest")
 _WRITERS = 4
+_APPENDED = 50_000  # records of a Kafka partition
 
 
 @dataclass(slots=True)
@@ -100,6 +101,29 @@ def write_windows(client: InsecureClient, folder: str, lines: int, windows: int)
                 jobs[number - 2 * _WRITERS].result()
         for job in jobs:
             job.result()
+    return written
+
+
+def write_large_window(client: InsecureClient, path: str, appends: int) -> WindowText:
+    """Write one window of so many appends of 40 MB and 200,000 lines, every 20th of them twice, an append at a time."""
+    landings: list[ClaimedLanding] = []
+    written, length = WindowText(), 0
+
+    def yield_text() -> Iterator[bytes]:
+        nonlocal length
+        for number in range(appends):
+            text, landing = _append(number, FIRST, range(number * _APPENDED, (number + 1) * _APPENDED))
+            landings.append(landing)
+            for _ in range(1 if number % 20 else 2):
+                length += 1 + len(text)
+                yield b"\n" + text
+
+    client.write(path, data=yield_text(), overwrite=True)
+    end = FIRST + timedelta(minutes=MINUTES)
+    written.claimed.append(ClaimedWindow(1, FIRST, end, UUID(int=1), 1, tuple(landings), None))
+    written.files[FIRST] = FrozenText(path, length)
+    written.records = PARTITIONS * _APPENDED * appends
+    written.lines = written.records + PARTITIONS * _APPENDED * -(-appends // 20)
     return written
 
 

@@ -19,6 +19,7 @@ from onceover.lines import records
 from onceover.lines.accounts import Accounts
 from onceover.lines.fold import choose_part, fold
 from onceover.lines.folded_window import FoldedWindow, Shuffled
+from onceover.lines.frame import get_data
 from onceover.lines.judge import NOT_EVALUATED
 from onceover.lines.read import Lines
 from onceover.lines.typed_lines import TypedLines
@@ -98,19 +99,18 @@ def _read_rows(rows: pa.Table) -> tuple[WindowLines, pa.Table]:
     """Return the lines of these rows, and the rows of lines alone, in the same order."""
     corrupt = int(np.sum(rows.column("corrupt").fill_null(0).to_numpy()))
     rows = rows.filter(rows.column("offset").is_valid())
-    names, contract = np.unique(np.array(rows.column("contract").to_pylist(), "S"), return_inverse=True)
-    content = b"".join(rows.column("content").to_pylist())
+    contract = rows.column("contract").combine_chunks().dictionary_encode()
     lines = WindowLines(
         source=rows.column("source").to_numpy(),
         offset=rows.column("offset").to_numpy(),
         event_ms=rows.column("line_ms").to_numpy(),
-        content=np.frombuffer(content, np.uint32).reshape(-1, 4),
+        content=np.frombuffer(get_data(rows.column("content").combine_chunks()), np.uint32).reshape(-1, 4),
         hash=rows.column("hash").to_numpy().view(np.uint64),
-        contract=contract.astype(np.int32),
+        contract=contract.indices.to_numpy(),
         has_columns=rows.column("has_columns").to_numpy(),
         compacted=rows.column("compacted").to_numpy(),
         position=rows.column("position").to_numpy(),
-        contracts=tuple(names.tolist()),
+        contracts=tuple(contract.dictionary.to_pylist()),
         corrupt=corrupt,
     )
     return lines, rows

@@ -21,6 +21,7 @@ from onceover.raw.parquet_lines import read_stored
 from onceover.spark.fold_tasks import WindowFile
 
 SPLIT_BYTES: Final = 64 * 1024 * 1024
+PART_BYTES: Final = 16 * 1024 * 1024  # a worker holds a part's rows, a copy in the order of IDs, and their fold
 PARQUET_BYTES: Final = 16 * 1024 * 1024  # as large as a row group that compaction writes
 ERROR: Final = "error"
 
@@ -76,7 +77,7 @@ def read_splits(
 
 def count_parts(file: WindowFile) -> int:
     """Return in how many parts a window's lines are folded, if not by one task."""
-    return max(-(-file.weight // SPLIT_BYTES), 1)
+    return max(-(-file.weight // PART_BYTES), 1)
 
 
 def _cut(file: WindowFile) -> Iterator[_Split]:

@@ -109,6 +109,7 @@ def test_damaged_windows_are_rebuilt_as_they_landed(
     for largest, split in ((window_folder.LARGE_BYTES, line_splits.SPLIT_BYTES), (0, 5_000)):
         monkeypatch.setattr(window_folder, "LARGE_BYTES", largest)
         monkeypatch.setattr(line_splits, "SPLIT_BYTES", split)
+        monkeypatch.setattr(line_splits, "PART_BYTES", split)
         with closing(FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, files)) as new:
             found = new.collect()
             assert new.failures.keys() == {start_of(5), start_of(6)}

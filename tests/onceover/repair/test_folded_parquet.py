@@ -93,6 +93,7 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
     for largest, split in ((window_folder.LARGE_BYTES, line_splits.SPLIT_BYTES), (0, 5_000)):
         monkeypatch.setattr(window_folder, "LARGE_BYTES", largest)
         monkeypatch.setattr(line_splits, "SPLIT_BYTES", split)
+        monkeypatch.setattr(line_splits, "PART_BYTES", split)
         monkeypatch.setattr(line_splits, "PARQUET_BYTES", split)
         windows = [*claimed, claim(4, whole(400, 450)), claim(5, whole(500, 501))]
         with closing(
