@@ -26,9 +26,9 @@ class Step(StrEnum):
 class RepairStep(StrEnum):
     """The steps of a repair request, in order; each names what has just become true."""
 
-    CLAIMED = "claimed"
+    CLAIMED = "claimed"  # this one and the next two once for each group of windows
     STAGED = "staged"
-    ADOPTED = "adopted"  # orphans of raw only, all windows at once
+    ADOPTED = "adopted"  # orphans of raw only
     PUBLISHED = "published"  # once for each window
 
 

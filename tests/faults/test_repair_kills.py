@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from tests.faults.conftest import Jobs
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import replay
+from tests.integration.planted_failures import minutes, replay
 
-from onceover.config.endpoints import address
+from onceover.config.endpoints import address, home
 from onceover.fault_points import RepairStep
 from onceover.model.window import from_ms
+from onceover.repair.service import confirm
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
 Lanes = Callable[..., Lane]
@@ -45,6 +46,41 @@ def test_killed_repair_is_finished_and_a_paused_one_is_void(lanes: Lanes, jobs: 
     assert "3 changed meanwhile" in paused.read_last_line()
     assert read_everything(lane) == before
     assert lane.detect().judged == 0
+
+
+GROUPS_OF_ONE = """
+import runpy
+from onceover.repair import groups
+groups.MOST_WINDOWS = 1
+runpy.run_path({job!r}, run_name="__main__")
+"""
+
+
+@pytest.mark.rare
+def test_repair_killed_between_groups_goes_on_with_the_next(lanes: Lanes, jobs: Jobs, tmp_path: Path) -> None:
+    lane, script = lanes(), tmp_path / "repair_in_groups.py"
+    script.write_text(GROUPS_OF_ONE.format(job=str(home() / "jobs" / "repair.py")))
+    lane.produce([event(n, amount=n) for n in range(15)])
+    replay(lane)
+    lane.ingest()
+    request = lane.detect().request_id or 0
+    killed, second = (
+        jobs(str(script), "--pipeline", lane.name, "--request", str(request), cold=True) for _ in range(2)
+    )
+    killed.start(stop_after=RepairStep.CLAIMED, count=2)
+    killed.wait_until_held(120)
+    killed.kill()
+    assert list_states(lane) == ["published", "claimed", "planned"]
+    other = lane.detect(minutes(10, 15)).request_id or 0
+    assert lane.repair(other).confirmed == ("2026-03-01T12:10Z",), "a later group's window is held by nothing"
+    second.start()
+    assert second.wait(120) == 0
+    assert "1 repaired" in second.read_last_line(), "the first group is not repaired again"
+    with lane.open() as context:
+        confirmation = confirm(context, request)
+    assert confirmation.confirmed == ("2026-03-01T12:00Z", "2026-03-01T12:05Z")
+    assert confirmation.unneeded == (("2026-03-01T12:10Z", "certified meanwhile"),)
+    assert lane.aggregates() == {(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10)}
 
 
 @pytest.mark.rare

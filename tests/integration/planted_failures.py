@@ -17,6 +17,8 @@ from tests.raw_lines import change_record, encode_append
 from onceover.config.endpoints import address
 from onceover.detection import holes
 from onceover.errors import TransientError
+from onceover.ledger.database import connect
+from onceover.ledger.migrate import upgrade_schema
 from onceover.model.window import WindowRange, from_ms
 from onceover_local.stack.process import wait_for
 
@@ -76,6 +78,17 @@ def produce_transaction(lane: Lane, values: Iterable[bytes], *, commit: bool) ->
         producer.produce(lane.topic, value, partition=0)
     producer.flush(30)
     producer.commit_transaction(30) if commit else producer.abort_transaction(30)
+
+
+def lose_ledger() -> None:
+    """Delete the ledger, as if its database were lost; the aggregates survive."""
+    with connect(address("postgres"), "test") as ledger:
+        ledger.execute("DROP SCHEMA onceover CASCADE")
+    upgrade_schema(address("postgres"))
+
+
+def delete_window(lane: Lane, minute: int) -> None:
+    lane.hdfs().delete(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)))
 
 
 def expire(lane: Lane, below: int) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 from tests.integration.cut_logs import cut_log, land_and_cut
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import append, copy_line, minutes, spoil
+from tests.integration.planted_failures import append, copy_line, lose_ledger, minutes, spoil
 from tests.integration.program import run
-from tests.integration.test_rebuilt_windows import lose_ledger
 
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import format_moment, from_ms

@@ -106,6 +106,8 @@ def test_running_driver_reads_again_what_a_repair_requests(lanes: Lanes) -> None
         request = lane.detect().request_id or 0
         with lane.ledger() as ledger:
             assert len(refills.list_wanted(ledger, lane.name, request)) == 1
+        again = lane.detect()
+        assert (again.request_id, again.refills) == (None, ()), "no Spark starts for what a live driver reads"
         assert driver.turn().records == 5
         with lane.ledger() as ledger:
             assert refills.list_wanted(ledger, lane.name) == ()
@@ -125,7 +127,7 @@ def test_refills_and_fresh_records_take_turns(lanes: Lanes) -> None:
     skip_to(lane, 20)
     with lane.driver() as driver:
         driver.turn()
-        assert len(lane.detect().refills) == 3
+        assert [one.rpartition(":")[2] for one in lane.detect().refills] == ["5-20"]
         lane.produce([event(20 + n) for n in range(5)])
         assert [driver.turn().records for _ in range(4)] == [5, 5, 5, 5]
     with lane.ledger() as ledger:

@@ -12,9 +12,11 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import (
     append,
     count_certified,
+    delete_window,
     encode_line,
     expire,
     list_gaps,
+    lose_ledger,
     minutes,
     produce_transaction,
 )
@@ -29,7 +31,6 @@ from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import connect
 from onceover.ledger.drivers import as_driver
 from onceover.ledger.landings import read_landings
-from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.root import RootRefusedError
 from onceover.ledger.windows import list_windows
 from onceover.model.digest import Digest
@@ -41,17 +42,6 @@ from onceover.spark.contract_check import check_contract
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
-
-
-def lose_ledger() -> None:
-    """Delete the ledger, as if its database were lost; the aggregates survive."""
-    with connect(address("postgres"), "test") as ledger:
-        ledger.execute("DROP SCHEMA onceover CASCADE")
-    upgrade_schema(address("postgres"))
-
-
-def delete_window(lane: Lane, minute: int) -> None:
-    lane.hdfs().delete(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)))
 
 
 def list_states(lane: Lane) -> list[object]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from tests.protocol.facts import GENERATION, as_span
+from tests.protocol.facts import GENERATION, as_range, as_span
 from tests.protocol.mutant import Mutant
 from tests.protocol.state import TORN, Action, Batch, Driver, Event, Landing, Move, Scenario, Span, State, added, put
 from tests.protocol.state import without as left_out
 
 from onceover.fault_points import Step
-from onceover.model.batch_plan import plan_ranges
+from onceover.model.batch_plan import plan_ranges, plan_refills
+from onceover.model.offsets import subtract
 
 ORDER = (Step.BEGUN, Step.APPENDED, Step.INCREMENTED, Step.LANDED, Step.OFFSETS_COMMITTED, Step.COMMITTED)
 OFFSETS_FIRST = (Step.BEGUN, Step.OFFSETS_COMMITTED, Step.APPENDED, Step.INCREMENTED, Step.LANDED, Step.COMMITTED)
@@ -51,7 +52,7 @@ def _steps(scenario: Scenario, state: State, at: int) -> Iterator[Move]:
         case Step.INCREMENTED:
             yield _incremented(scenario, state, at)
         case Step.LANDED:
-            yield Action(Step.LANDED, at), _landed(state, at)
+            yield Action(Step.LANDED, at), _landed(scenario, state, at)
         case Step.OFFSETS_COMMITTED if not driver.halfway:
             yield Action(Event.BEATEN, at), _with(state, at, driver._replace(halfway=True))
         case Step.OFFSETS_COMMITTED:
@@ -78,8 +79,8 @@ def _turn(scenario: Scenario, state: State, at: int) -> Iterator[Move]:
         yield Action(Event.PLANNED, at), planned
         return
     if state.wanted:
-        first = {span.kafka_partition: span for span in reversed(state.wanted)}
-        yield _begun(state, at, tuple(first[p] for p in sorted(first)), refill=True)
+        for spans in _refills(scenario, state.wanted):
+            yield _begun(state, at, spans, refill=True)
         return
     for spans in _choices(scenario, state.stored):
         yield _begun(state, at, spans, refill=False)
@@ -91,6 +92,14 @@ def _choices(scenario: Scenario, stored: tuple[int, ...]) -> tuple[tuple[Span, .
     starts, ends = dict(enumerate(stored)), {p: len(log) for p, log in enumerate(scenario.logs)}
     plans = (tuple(map(as_span, plan_ranges(GENERATION, starts, ends, most))) for most in scenario.batch_sizes)
     return tuple(spans for spans in dict.fromkeys(plans) if spans)
+
+
+@cache
+def _refills(scenario: Scenario, wanted: tuple[Span, ...]) -> tuple[tuple[Span, ...], ...]:
+    """Yield the ranges that the product's own plan would read again, for each size of a batch."""
+    ranges = tuple(map(as_range, wanted))
+    plans = (tuple(map(as_span, plan_refills(ranges, most))) for most in scenario.batch_sizes)
+    return tuple(dict.fromkeys(plans))
 
 
 def _begun(state: State, at: int, spans: tuple[Span, ...], *, refill: bool) -> Move:
@@ -159,7 +168,7 @@ def _incremented(scenario: Scenario, state: State, at: int) -> Move:
     return Action(Step.INCREMENTED, at), _with(after, at, driver._replace(step=Step.INCREMENTED, halfway=False))
 
 
-def _landed(state: State, at: int) -> State:
+def _landed(scenario: Scenario, state: State, at: int) -> State:
     driver = state.drivers[at]
     batch = state.batches[driver.batch]
     version, reach = state.version, state.reach
@@ -173,13 +182,17 @@ def _landed(state: State, at: int) -> State:
         landings=state.landings + driver.appended,
         version=version,
         reach=reach,
-        wanted=tuple(w for w in state.wanted if not any(_within(w, span) for span in batch.spans)),
+        wanted=_still_wanted(scenario, state.wanted, batch.spans),
     )
     return _with(after, at, driver._replace(step=Step.LANDED, appended=()))
 
 
-def _within(part: Span, whole: Span) -> bool:
-    return part.kafka_partition == whole.kafka_partition and whole.start <= part.start and part.end <= whole.end
+@cache
+def _still_wanted(scenario: Scenario, wanted: tuple[Span, ...], landed: tuple[Span, ...]) -> tuple[Span, ...]:
+    """Return what is left to be read again: a refill may land in parts, and what landed of it is done."""
+    if scenario.has(Mutant.REFILL_STAYS_WHOLE):
+        return tuple(w for w in wanted if subtract([as_range(w)], map(as_range, landed)))
+    return tuple(map(as_span, subtract(map(as_range, wanted), map(as_range, landed))))
 
 
 def _committed(state: State, at: int) -> State:

@@ -18,4 +18,5 @@ class Mutant(Enum):
     ATTEMPTS_STAY_BEGUN = auto()  # a plan leaves the driver's own failed attempts as they are
     LANDED_SUPERSEDED = auto()  # a takeover supersedes landed batches too
     REFILL_STATES_MORE = auto()  # a refill states the whole hole and reads its first record
+    REFILL_STAYS_WHOLE = auto()  # a refill is read from its start again until one batch lands all of it
     BLOCKED_TRIED = auto()  # a schedule goes on trying a blocked window

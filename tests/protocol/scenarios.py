@@ -11,6 +11,8 @@ CRASHES = Scenario(LATE_RECORD, Left(faults=1, takeovers=1, repairs=1))
 TWO_KAFKA_PARTITIONS = Scenario(((0, 1), (0,)), Left(faults=1, takeovers=1))
 QUARANTINE = Scenario(((0, None, 1),), Left(faults=1, takeovers=1), torn=(0, 2))
 HOLE = Scenario(LATE_RECORD, Left(faults=1, repairs=1, moves=1))
+# Two holes with a landed record between, or one that is larger than a batch: refills of several ranges, and of parts.
+HOLES = Scenario(LATE_RECORD, Left(faults=1, moves=2), batch_sizes=(1, 2))
 HOLE_FOR_EVER = Scenario(LATE_RECORD, Left(faults=1, repairs=1, moves=1), log_holds=False)
 BLOCKED = Scenario(((0, 1),), Left(faults=1, repairs=3, failed_tries=2))
 TWO_REPAIRERS = Scenario(LATE_RECORD, Left(faults=1, repairs=2))
@@ -21,6 +23,7 @@ EXPLORED = {
     "two Kafka partitions": TWO_KAFKA_PARTITIONS,
     "quarantine": QUARANTINE,
     "hole and refill": HOLE,
+    "several holes": HOLES,
     "hole for ever": HOLE_FOR_EVER,
     "blocked": BLOCKED,
     "two repairers": TWO_REPAIRERS,

@@ -9,7 +9,7 @@ from tests.protocol import invariants
 from tests.protocol.explore import explore
 from tests.protocol.invariants import Invariant
 from tests.protocol.mutant import Mutant
-from tests.protocol.scenarios import BLOCKED, CRASHES, HOLE, SLOW_DETECTION
+from tests.protocol.scenarios import BLOCKED, CRASHES, HOLE, HOLES, SLOW_DETECTION
 from tests.protocol.state import Left, Scenario
 
 DETECTED_SLOWLY = replace(SLOW_DETECTION, left=Left(faults=1, takeovers=1, looks=1))
@@ -25,6 +25,7 @@ BROKEN: dict[Mutant, tuple[Scenario, Invariant]] = {
     Mutant.ATTEMPTS_STAY_BEGUN: (CRASHES, invariants.settles),
     Mutant.LANDED_SUPERSEDED: (CRASHES, invariants.certified_is_right),
     Mutant.REFILL_STATES_MORE: (HOLE, invariants.nothing_lost),
+    Mutant.REFILL_STAYS_WHOLE: (HOLES, invariants.settles),
     Mutant.BLOCKED_TRIED: (BLOCKED, invariants.blocked_is_left_alone_until_asked_for_by_name),
 }
 

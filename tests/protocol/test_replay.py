@@ -13,8 +13,8 @@ from tests.protocol.explore import shortest, walk
 from tests.protocol.invariants import certified_is_right
 from tests.protocol.mutant import Mutant
 from tests.protocol.replay import Replay
-from tests.protocol.scenarios import BLOCKED, CRASHES, HOLE, REPLAYED
-from tests.protocol.state import Action, Scenario, State
+from tests.protocol.scenarios import BLOCKED, CRASHES, HOLE, HOLES, REPLAYED
+from tests.protocol.state import Action, Batch, Scenario, State
 
 from onceover.config.endpoints import address
 from onceover.ledger.database import Connection, connect
@@ -61,13 +61,19 @@ def finds(scenario: Scenario, kind: Kind) -> Callable[[State], bool]:
     return found
 
 
+def is_landed_refill(batch: Batch) -> bool:
+    return batch.refill and batch.state == "landed"
+
+
 REACHED: dict[str, tuple[Scenario, Callable[[State], bool]]] = {
     **{
         str(kind): (CRASHES, finds(CRASHES, kind))
         for kind in (Kind.DUPLICATED, Kind.UNACCOUNTED_BYTES, Kind.AGGREGATE_MISMATCH, Kind.LATE)
     },
     "hole": (HOLE, lambda state: bool(facts.holes(state))),
-    "hole filled": (HOLE, lambda state: any(b.refill and b.state == "landed" for b in state.batches)),
+    "hole filled": (HOLE, lambda state: any(map(is_landed_refill, state.batches))),
+    "refill in parts": (HOLES, lambda state: [len(b.spans) for b in state.batches if is_landed_refill(b)] == [1, 1]),
+    "refill of two ranges": (HOLES, lambda state: any(len(b.spans) == 2 for b in state.batches if is_landed_refill(b))),
     "blocked": (BLOCKED, lambda state: any(state.blocked)),
     "repaired": (CRASHES, lambda state: has_frozen_torn_bytes(CRASHES, state)),
 }

@@ -10,6 +10,7 @@ from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection
 from onceover.ledger.findings import record_findings, resolve_findings
 from onceover.ledger.log_cuts import may_log_differ
+from onceover.ledger.windows import cut_into_chunks
 from onceover.model.finding import Evidence, Finding
 from onceover.model.offsets import OffsetRange
 
@@ -24,41 +25,44 @@ def certify_from_ledger(
 ) -> list[datetime]:
     """Certify windows from the ledger, each only if its version is still the one it was judged at.
 
-    One transaction; returns the windows certified, none if the log was found cut since they were judged. The next
-    detection judges those that changed meanwhile, which is all of them if the pipeline's contract changed.
-    Certificates state the rows in the table too, so that a sweep detects later changes by hand.
+    Returns the windows certified, none from when the log was found cut since they were judged. The next detection
+    judges those that changed meanwhile, which is all of them if the pipeline's contract changed. Each chunk of windows
+    is a transaction of its own, so that ingest never waits long for a window. Certificates state the rows in the table
+    too, so that a sweep detects later changes by hand.
     """
     judged = {evidence.window_start: (evidence, findings) for evidence, findings in right}
     certified: list[datetime] = []
-    with connection.transaction():
-        rows = connection.execute(
-            """
-            SELECT w.window_start, w.version FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-            WHERE p.name = %s AND p.contract_version = %s AND w.window_start = ANY(%s)
-            ORDER BY w.window_start FOR UPDATE OF w
-            """,
-            [registered.name, registered.contract_version, sorted(judged)],
-        ).fetchall()
-        same = [row["window_start"] for row in rows if row["version"] == judged[row["window_start"]][0].version]
-        if may_log_differ(connection, registered.name):
-            return []
-        fingerprints = registered.table.fingerprints(connection, same)
-        for start in same:
-            evidence, findings = judged[start]
-            stated = Certificate(
-                window_start=start,
-                window_end=evidence.window_end,
-                version=evidence.version,
-                landing_set=evidence.landing_set,
-                accounted=ranges,
-                frozen_length=evidence.expected_length,
-                digest=evidence.expected,
-                aggregates=fingerprints[start],
-                who=who,
-                why=why,
-            )
-            certify(connection, registered, stated)
-            record_findings(connection, registered.name, evidence.window_start, findings)
-            resolve_findings(connection, registered.name, evidence.window_start, "certified from the ledger")
-            certified.append(evidence.window_start)
+    for chunk in cut_into_chunks(judged):
+        with connection.transaction():
+            rows = connection.execute(
+                """
+                SELECT w.window_start, w.version
+                FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+                WHERE p.name = %s AND p.contract_version = %s AND w.window_start = ANY(%s)
+                ORDER BY w.window_start FOR UPDATE OF w
+                """,
+                [registered.name, registered.contract_version, chunk],
+            ).fetchall()
+            same = [row["window_start"] for row in rows if row["version"] == judged[row["window_start"]][0].version]
+            if may_log_differ(connection, registered.name):
+                break
+            fingerprints = registered.table.fingerprints(connection, same)
+            for start in same:
+                evidence, findings = judged[start]
+                stated = Certificate(
+                    window_start=start,
+                    window_end=evidence.window_end,
+                    version=evidence.version,
+                    landing_set=evidence.landing_set,
+                    accounted=ranges,
+                    frozen_length=evidence.expected_length,
+                    digest=evidence.expected,
+                    aggregates=fingerprints[start],
+                    who=who,
+                    why=why,
+                )
+                certify(connection, registered, stated)
+                record_findings(connection, registered.name, start, findings)
+                resolve_findings(connection, registered.name, start, "certified from the ledger")
+                certified.append(start)
     return certified

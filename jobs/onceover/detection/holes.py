@@ -205,7 +205,8 @@ def _is_readable(source: KafkaSource, offset: OffsetRange) -> bool:
 
 def _list_expired(context: PipelineContext, span: OffsetRange) -> tuple[OffsetRange, ...]:
     """Return what has expired within the span. Raises UsageError unless it begins and ends with that."""
-    expired = coalesce(gap.offsets for gap in probe_holes(context) if gap.reason is Reason.EXPIRED)
+    # Which offsets have expired is known without reading a record.
+    expired = coalesce(gap.offsets for gap in probe_holes(context, 0) if gap.reason is Reason.EXPIRED)
     lost = intersect(expired, [span])
     if not lost or (lost[0].start, lost[-1].end) != (span.start, span.end):
         acceptable = ", ".join(map(str, expired[:MOST_EXPLAINED])) or "none"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import chain, islice
+from itertools import accumulate, islice
 
 from onceover.context import PipelineContext
 from onceover.detection import holes
@@ -19,14 +19,13 @@ from onceover.detection.searchable_windows import find_searchable_windows
 from onceover.detection.unexplained_files import list_unexplained_files, reopen_unexplained
 from onceover.detection.unknown_files import register_unknown_files
 from onceover.errors import BusyError, UsageError
+from onceover.ledger import drivers, refills, repair_requests
 from onceover.ledger import findings as ledger_findings
-from onceover.ledger import refills, repair_requests
-from onceover.ledger.catalog import require_in_force
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
 from onceover.ledger.log_cuts import WHY_CUT
 from onceover.model.finding import Finding, is_log_cut
-from onceover.model.offsets import OffsetRange, split
+from onceover.model.offsets import OffsetRange, subtract
 from onceover.model.reason import clean_reason
 from onceover.model.window import Window, WindowRange
 from onceover.retention.expire import refuse_expired
@@ -34,6 +33,8 @@ from onceover.retention.expire import refuse_expired
 log = logging.getLogger(__name__)
 MOST_REQUESTED = 2_000
 """Windows that one scheduled detection requests."""
+MOST_LINES_REQUESTED = 100_000_000
+"""Lines of these windows, unless one has more alone: some minutes of a repair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,20 +162,19 @@ def detect(
     if window_range is None:
         # The next scheduled detection requests the rest: no pipeline holds up the others for hours.
         free = dict(islice(free.items(), MOST_REQUESTED))
-    # A scheduled detection takes over refills that an earlier repair left; others skip refills already requested.
-    requested = set() if window_range is None else set(refills.list_wanted(connection, registered.name))
-    # One batch reads each refill, and a batch has one contract.
-    pieces = chain.from_iterable(registered.cutovers.cut_by_version(plan.again).values())
-    again = [r for r in split(pieces, context.pipeline.ingest.max_records_per_batch) if r not in requested]
+        lines = count_landed_lines(connection, registered.name, list(free))
+        free = dict(islice(free.items(), count_first([lines.get(start, 0) for start in free])))
+    # A live driver carries out what was requested. Without one, a scheduled detection takes that over.
+    is_left = window_range is None and not drivers.is_alive(connection, registered.name)
+    again = subtract(plan.again, () if is_left else refills.list_wanted(connection, registered.name))
     quarantined = _list_searchable_days(context, window_range, judged, plan.expired)
     request_id = None
-    if again:
-        require_in_force(connection, registered)  # else the refills were cut at an earlier contract's cutovers
     if free or again or quarantined:
         request_id = repair_requests.create_request(
             connection, registered.name, who, reason, free, unblock=window_range is not None
         )
-        refills.record_refills(connection, registered.name, request_id, again)
+        if again:
+            refills.record_refills(connection, registered.name, request_id, again)
     # Refills are requested by now: to read a hole in order to explain it takes long, and may be killed.
     of_pipeline = holes.explain_holes(context, judged.findings)
     ledger_findings.record_findings(connection, registered.name, None, of_pipeline)
@@ -193,6 +193,12 @@ def detect(
         refills=tuple(map(str, again)),
         request_id=request_id,
     )
+
+
+def count_first(lines: Iterable[int]) -> int:
+    """Return how many windows, with so many lines each, one scheduled detection requests: the first one, and those
+    after it up to MOST_LINES_REQUESTED."""
+    return max(1, sum(total <= MOST_LINES_REQUESTED for total in accumulate(lines)))
 
 
 def plan_repair(

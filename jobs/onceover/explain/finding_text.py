@@ -13,6 +13,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.wording import format_list, pluralize
 
 _MOST_PAIRS = 3
+_MOST_GAPS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,10 @@ def _describe_hole(evidence: Mapping[str, Any]) -> FindingText:
         unread = f" The broker could not be read: {evidence['not_asked']}." if "not_asked" in evidence else ""
         what = "Offsets were skipped: the records between frontier and reach are unknown."
         return FindingText(what, f"{behind}.{unread}")
-    return FindingText(Kind.HOLE.meaning.what, "; ".join(map(_describe_gap, evidence["gaps"])) + ".")
+    gaps = [_describe_gap(gap) for gap in evidence["gaps"][:_MOST_GAPS]]
+    if (more := len(evidence["gaps"]) - _MOST_GAPS) > 0:
+        gaps.append(f"and {more:,} more ranges")
+    return FindingText(Kind.HOLE.meaning.what, "; ".join(gaps) + ".")
 
 
 def _describe_gap(gap: Mapping[str, Any]) -> str:

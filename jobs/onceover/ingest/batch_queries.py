@@ -13,6 +13,7 @@ from onceover.context import PipelineContext
 from onceover.ingest.batch_query import BatchQuery, read_day
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger.catalog import RegisteredPipeline
+from onceover.model.batch_plan import MOST_PER_CORE
 from onceover.model.offsets import OffsetRange
 from onceover.spark.source import read_shards
 
@@ -38,7 +39,8 @@ class BatchQueries:
         only: datetime | None,
     ) -> BatchQuery:
         """Return the query that reads so many shards, of one generation; that of `only` one window is not kept."""
-        tasks = 1 if sum(map(len, shards)) <= FEW_OFFSETS else len(shards)
+        most = max(len({shard.source for shard in shards}), MOST_PER_CORE * self.spark.sparkContext.defaultParallelism)
+        tasks = 1 if sum(map(len, shards)) <= FEW_OFFSETS else min(len(shards), most)  # a refill's shards may be many
         key = (registered.contract_version, source.topic_id, read_day(), tasks)
         if only is None and key in self._kept:
             return self._kept[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
@@ -20,8 +21,8 @@ def join_shards(
     shards: Iterable[ShardRead],
     newest_ms: Mapping[int, int],
 ) -> list[RangeRead]:
-    """Return each range, of a Kafka partition of its own, as it was delivered; `newest_ms` are the largest event times
-    by Kafka partition.
+    """Return each of these disjoint ranges as it was delivered. `newest_ms` are the largest event times by Kafka
+    partition: the last range of each states it, as it counts once the frontier has passed all of them.
 
     Raise TransientError unless each of the `planned` shards was read to its end once: Spark may run a task again.
     """
@@ -32,17 +33,28 @@ def join_shards(
             f"the reader reported the ends of {len(ended)} shards, which are not those that were planned: Spark lost "
             "or repeated rows of a task; the batch does not count and is read again"
         )
-    totals: dict[int, ShardRead] = {}
+    in_order = sorted(ranges)
+    totals: dict[OffsetRange, ShardRead] = {}
     for shard in read:
-        earlier = totals.get(shard.kafka_partition)
-        totals[shard.kafka_partition] = shard if earlier is None else earlier + shard
-    return [_make_range(each, totals.get(each.source.kafka_partition), newest_ms) for each in ranges]
+        at = bisect_right(in_order, (shard.kafka_partition, shard.start), key=_get_start) - 1
+        earlier = totals.get(in_order[at])
+        totals[in_order[at]] = shard if earlier is None else earlier + shard
+    last = {each.source: each for each in in_order}
+    return [
+        _make_range(
+            each, totals.get(each), newest_ms.get(each.source.kafka_partition) if last[each.source] == each else None
+        )
+        for each in ranges
+    ]
 
 
-def _make_range(offsets: OffsetRange, total: ShardRead | None, newest_ms: Mapping[int, int]) -> RangeRead:
+def _get_start(offsets: OffsetRange) -> tuple[int, int]:
+    return offsets.source.kafka_partition, offsets.start
+
+
+def _make_range(offsets: OffsetRange, total: ShardRead | None, newest_ms: int | None) -> RangeRead:
     read = total or ShardRead(offsets.source.kafka_partition, offsets.start)
-    newest = newest_ms.get(offsets.source.kafka_partition)
-    return RangeRead(offsets, read.digest, _to_moment(newest), _to_moment(read.oldest_ms), order_epochs(read.epochs))
+    return RangeRead(offsets, read.digest, _to_moment(newest_ms), _to_moment(read.oldest_ms), order_epochs(read.epochs))
 
 
 def _to_moment(ms: int | None) -> datetime | None:

@@ -38,8 +38,8 @@ from onceover.ledger.unreadable import list_unreadable
 from onceover.ledger.watermarks import advance_watermark
 from onceover.ledger.windows import count_open_windows
 from onceover.model.batch import Landing, RangeRead
-from onceover.model.batch_plan import Start, compute_starts
-from onceover.model.offsets import KafkaPartition, OffsetRange, split
+from onceover.model.batch_plan import Start, compute_starts, plan_refills
+from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import IngestPolicy
 from onceover.offset_stores.tracker import OffsetTracker
 from onceover.retention import expire
@@ -134,21 +134,19 @@ class Ingest:
             log.warning("cannot delete expired raw, retrying with the next batch: %s", error)
 
     def _choose_refills(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
-        """Return the ranges to read again: one a Kafka partition, of one contract. Refuses those that the log lost.
+        """Return ranges of one contract to read again, together no more than a fresh batch may read. Refuses those that
+        the log lost.
 
         Offsets that landed without leader epochs follow: their landing suspects two contents, and a repair compares.
         """
-        chosen: dict[int, OffsetRange] = {}
-        for piece in refills.list_wanted(self._connection, self._epoch.pipeline):
-            if clip_to_held(piece, facts) != piece:
-                refills.refuse_refills(self._connection, self._epoch.pipeline, [piece], "the log no longer holds it")
-            else:
-                chosen.setdefault(piece.source.kafka_partition, piece)
-        unknown = self._comparison.list_unknown(facts.generation)
-        most = max(1, self._policy.max_records_per_batch // max(1, len(unknown)))
-        for piece in split(unknown, most):
-            chosen.setdefault(piece.source.kafka_partition, piece)
-        return next(iter(self._registered.cutovers.cut_by_version(chosen.values()).values()), ())
+        wanted = refills.list_wanted(self._connection, self._epoch.pipeline)
+        held = [clip_to_held(piece, facts) for piece in wanted]
+        if gone := [piece for piece, left in zip(wanted, held, strict=True) if not len(left)]:
+            refills.refuse_refills(self._connection, self._epoch.pipeline, gone, "the log no longer holds it")
+        sources = {piece.source for piece in held if len(piece)}
+        unknown = [r for r in self._comparison.list_unknown(facts.generation) if r.source not in sources]
+        chosen = plan_refills([*held, *unknown], self._submissions.most)
+        return next(iter(self._registered.cutovers.cut_by_version(chosen).values()), ())
 
     def _read_bounds(self, facts: TopicFacts, at: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
         return ledger_frontiers.read_landed_bounds(self._connection, self._epoch.pipeline, facts.generation, at)

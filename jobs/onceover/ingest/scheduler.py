@@ -53,11 +53,17 @@ class Submissions:
         self._bounds: Mapping[int, Sequence[int]] = {}
         self._due_ms = _now_ms()
         self._is_behind = False
+        self._most = policy.max_records_per_batch
 
     @property
     def waiting(self) -> int:
         """The number of batches in line."""
         return len(self._waiting)
+
+    @property
+    def most(self) -> int:
+        """The most offsets that the last submitted batch might have, the policy's limit before the first."""
+        return self._most
 
     def wait(self, stop: threading.Event) -> None:
         """Wait until a batch is in line, the next one is due, or `stop` is set. Without rate control, a driver that is
@@ -135,7 +141,7 @@ class Submissions:
         if self._pace is not None and self._reached != dict(facts.end):
             rate = self._pace.submit(now_ms, running, self._waiting[0].at_ms if self._waiting else None)
             most = round(min(most, max(1.0, rate * self._policy.interval_ms / 1000)))
-        is_fair = self._policy.share == "fair"
+        self._most, is_fair = most, self._policy.share == "fair"
         end = self._cutovers.limit_batch(facts.generation, self._reached, facts.end)
         end = limit_replay(self._reached, end, self._bounds)
         ranges = plan_ranges(facts.generation, self._reached, end, most, fair=is_fair)

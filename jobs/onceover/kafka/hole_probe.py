@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
 
 from onceover.kafka.held_log import clip_to_held
-from onceover.kafka.reader import KafkaSource, read_range
+from onceover.kafka.reader import KafkaSource, LogReader
 from onceover.kafka.topic import TopicFacts
 from onceover.model.gap import Gap, Reason, classify_gaps, join_near
 from onceover.model.offsets import OffsetRange, subtract
 
 UNCOMMITTED = "read_uncommitted"
 NEAR = 5_000
-"""Offsets that are read faster than another consumer connects."""
+"""Offsets that are read faster than another read begins."""
 
 
 def find_gaps(
@@ -31,22 +32,36 @@ def find_gaps(
         gaps += (Gap(piece, Reason.EXPIRED) for piece in subtract([hole], [inside]))
         held += [inside] if len(inside) else []
     left = most
-    for group in join_near(held, NEAR):
-        end = group[-1].end if left is None else min(group[-1].end, group[0].start + left)
-        span = OffsetRange(group[0].source, group[0].start, end)
-        gaps += _explain(source, span, group, compacted)
-        if left is not None:
-            left = max(0, left - max(len(span), NEAR))
+    with closing(LogReader(source)) as reader, closing(LogReader(replace(source, isolation=UNCOMMITTED))) as every:
+        for group in join_near(held, NEAR):
+            end = group[-1].end if left is None else min(group[-1].end, group[0].start + left)
+            span = OffsetRange(group[0].source, group[0].start, end)
+            gaps += _explain(reader, every, span, group, compacted)
+            if left is not None:
+                left = max(0, left - max(len(span), NEAR))
     return tuple(sorted(gaps))
 
 
-def _explain(source: KafkaSource, span: OffsetRange, holes: Sequence[OffsetRange], compacted: bool) -> Iterator[Gap]:
-    """Yield the gaps of these holes, of which the span is read; the rest counts as lost."""
-    delivered = list(_read_runs(source, span))
+def find_empty(source: KafkaSource, facts: TopicFacts, holes: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """Return the offsets of these holes that the log holds, without a record for a reader. Raise as `read_range`."""
+    empty: list[OffsetRange] = []
+    with closing(LogReader(source)) as reader:
+        for group in join_near(filter(len, (clip_to_held(hole, facts) for hole in holes)), NEAR):
+            span = OffsetRange(group[0].source, group[0].start, group[-1].end)
+            empty += subtract(group, _read_runs(reader, span))
+    return tuple(empty)
+
+
+def _explain(
+    reader: LogReader, every: LogReader, span: OffsetRange, holes: Sequence[OffsetRange], compacted: bool
+) -> Iterator[Gap]:
+    """Yield the gaps of these holes, of which the span is read; the rest counts as lost. `every` reads uncommitted
+    records too."""
+    delivered = list(_read_runs(reader, span))
     is_all_delivered = sum(map(len, delivered)) == len(span)
     uncommitted: list[OffsetRange] = []
-    if not is_all_delivered and source.isolation != UNCOMMITTED:
-        uncommitted = list(_read_runs(replace(source, isolation=UNCOMMITTED), span))
+    if not is_all_delivered and reader.source != every.source:
+        uncommitted = list(_read_runs(every, span))
     for hole in holes:
         end = max(hole.start, min(hole.end, span.end))
         read, unread = OffsetRange(hole.source, hole.start, end), OffsetRange(hole.source, end, hole.end)
@@ -56,10 +71,10 @@ def _explain(source: KafkaSource, span: OffsetRange, holes: Sequence[OffsetRange
             yield Gap(unread, Reason.LOST)
 
 
-def _read_runs(source: KafkaSource, inside: OffsetRange) -> Iterator[OffsetRange]:
+def _read_runs(reader: LogReader, inside: OffsetRange) -> Iterator[OffsetRange]:
     """Yield unbroken runs of the delivered offsets, in order; a run may continue from one Arrow batch to the next."""
     run: OffsetRange | None = None
-    for batch in read_range(source, inside.source.kafka_partition, inside.start, inside.end):
+    for batch in reader.read(inside.source.kafka_partition, inside.start, inside.end):
         offsets = batch.column("offset").to_numpy()
         for piece in np.split(offsets, np.flatnonzero(np.diff(offsets) > 1) + 1):
             start, end = int(piece[0]), int(piece[-1]) + 1

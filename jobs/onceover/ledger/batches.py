@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import chain
+from itertools import chain, groupby
 
 from psycopg.types.json import Jsonb
 
@@ -90,13 +90,10 @@ def land_batch(
             losses.reland(connection, epoch.pipeline, ids)
             bump_versions(connection, epoch.pipeline, stating)
         reach = read_reach(connection, epoch.pipeline)
-        keep_apart(connection, epoch.pipeline, (ids for ids in ids if ids.start < reach.get(ids.source, 0)))
-        by_source: dict[KafkaPartition, list[OffsetRange]] = {}
-        for piece in read:
-            _record_read(connection, batch_id, piece)
-            by_source.setdefault(piece.offsets.source, []).append(piece.offsets)
-        for pieces in by_source.values():
-            advance(connection, epoch.pipeline, pieces)
+        keep_apart(connection, epoch.pipeline, (piece for piece in ids if piece.start < reach.get(piece.source, 0)))
+        _record_read(connection, batch_id, read)
+        for _, pieces in groupby(sorted(ids), key=lambda piece: piece.source):
+            advance(connection, epoch.pipeline, list(pieces))
         mark_landed(connection, epoch.pipeline, batch_id)
         record_suspicions(connection, epoch.pipeline, found)
 
@@ -200,22 +197,25 @@ def _insert_landing(connection: Connection, pipeline: str, batch_id: int, landin
     )
 
 
-def _record_read(connection: Connection, batch_id: int, piece: RangeRead) -> None:
-    connection.execute(
+def _record_read(connection: Connection, batch_id: int, read: Iterable[RangeRead]) -> None:
+    connection.cursor().executemany(
         """
         UPDATE onceover.batch_range SET max_event_time = %s, oldest_record = %s, records = %s, high1 = %s, low1 = %s,
           high2 = %s, low2 = %s, leader_epochs = %s
         WHERE batch_id = %s AND generation = %s AND kafka_partition = %s AND start_offset = %s
         """,
         [
-            piece.max_event_time,
-            piece.oldest_record,
-            *piece.digest.as_tuple(),
-            Jsonb(piece.leader_epochs),
-            batch_id,
-            piece.offsets.source.generation,
-            piece.offsets.source.kafka_partition,
-            piece.offsets.start,
+            (
+                piece.max_event_time,
+                piece.oldest_record,
+                *piece.digest.as_tuple(),
+                Jsonb(piece.leader_epochs),
+                batch_id,
+                piece.offsets.source.generation,
+                piece.offsets.source.kafka_partition,
+                piece.offsets.start,
+            )
+            for piece in read
         ],
     )
 

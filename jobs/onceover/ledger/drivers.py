@@ -102,6 +102,14 @@ def record_versions(connection: Connection, epoch: Epoch, spark_version: str) ->
     )
 
 
+def is_alive(connection: Connection, pipeline: str) -> bool:
+    """Return whether a driver of the pipeline holds its lease."""
+    row = connection.execute(
+        "SELECT 1 FROM onceover.driver WHERE pipeline = %s AND expires_at >= clock_timestamp()", [pipeline]
+    ).fetchone()
+    return row is not None
+
+
 def beat(connection: Connection, epoch: Epoch) -> None:
     """Record the driver's heartbeat. Raises FencedError once the ledger has another epoch."""
     row = connection.execute(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -16,15 +16,36 @@ _KEPT: Final = BY_SCAN - {Kind.CONFLICT}
 """Only a repair resolves these; conflicts that a scan finds are in the ledger from then on."""
 
 
+_NOTE: Final = """
+  INSERT INTO onceover.finding (pipeline, window_start, kind, evidence) VALUES (%s, %s, %s, %s)
+  ON CONFLICT (pipeline, window_start, kind) WHERE resolved_at IS NULL
+  DO UPDATE SET evidence = excluded.evidence, last_seen_at = now()"""
+
+
 def note_finding(connection: Connection, pipeline: str, window_start: datetime | None, finding: Finding) -> None:
     """Record a finding, or refresh the open one of its kind."""
+    connection.execute(_NOTE, [pipeline, window_start, str(finding.kind), Jsonb(finding.evidence)])
+
+
+def record_windows_findings(connection: Connection, pipeline: str, found: Mapping[datetime, Sequence[Finding]]) -> None:
+    """Record the findings of these windows that the ledger and the files' lengths show, and resolve their others."""
+    noted = [(start, finding) for start, findings in found.items() for finding in findings]
+    connection.cursor().executemany(
+        _NOTE, [(pipeline, start, str(finding.kind), Jsonb(finding.evidence)) for start, finding in noted]
+    )
     connection.execute(
         """
-        INSERT INTO onceover.finding (pipeline, window_start, kind, evidence) VALUES (%s, %s, %s, %s)
-        ON CONFLICT (pipeline, window_start, kind) WHERE resolved_at IS NULL
-        DO UPDATE SET evidence = excluded.evidence, last_seen_at = now()
+        UPDATE onceover.finding SET resolved_at = now(), resolution = 'no longer there'
+        WHERE pipeline = %s AND window_start = ANY(%s) AND resolved_at IS NULL AND kind = ANY(%s)
+          AND (window_start, kind) NOT IN (SELECT * FROM unnest(%s::timestamptz[], %s::text[]))
         """,
-        [pipeline, window_start, str(finding.kind), Jsonb(finding.evidence)],
+        [
+            pipeline,
+            list(found),
+            [str(kind) for kind in Kind if kind not in _KEPT],
+            [start for start, _ in noted],
+            [str(finding.kind) for _, finding in noted],
+        ],
     )
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 
 from onceover.errors import TerminalError
 from onceover.ledger.database import Connection
-from onceover.model.offsets import OffsetRange, subtract
+from onceover.model.offsets import OffsetRange, span_sources, subtract
 
 
 def ranges_as_json(ranges: Iterable[OffsetRange]) -> list[list[str | int]]:
@@ -24,8 +23,7 @@ def store_gaps(
     connection: Connection, pipeline: str, accounted: Sequence[OffsetRange]
 ) -> tuple[list[OffsetRange], int | None]:
     """Return the span of each Kafka partition's ranges, and the ID of the gaps between them, None without gaps."""
-    by_source = [list(pieces) for _, pieces in groupby(sorted(accounted), key=lambda r: r.source)]
-    spans = [OffsetRange(p[0].source, p[0].start, max(r.end for r in p)) for p in by_source]
+    spans = span_sources(accounted)
     gaps = json.dumps(ranges_as_json(subtract(spans, accounted)))
     if gaps == "[]":
         return spans, None

@@ -20,9 +20,13 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
         """
         SELECT l.landing_id, l.batch_id, p.generation, p.kafka_partition, r.start_offset, r.end_offset, p.records,
           p.high1, p.low1, p.high2, p.low2
-        FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
-        LEFT JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
-          AND r.kafka_partition = p.kafka_partition
+        -- OFFSET 0: looked up by their keys, one landing after the other; else the planner reads both tables whole.
+        FROM onceover.landing l CROSS JOIN LATERAL (
+          SELECT * FROM onceover.landing_part WHERE landing_id = l.landing_id OFFSET 0) p
+        LEFT JOIN LATERAL (
+          SELECT start_offset, end_offset FROM onceover.batch_range r
+          WHERE r.batch_id = l.batch_id AND r.generation = p.generation AND r.kafka_partition = p.kafka_partition
+          OFFSET 0) r ON true
         WHERE l.landing_id = ANY(%s) ORDER BY l.landing_id
         """,
         [list(landing_ids)],

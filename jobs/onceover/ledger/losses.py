@@ -64,7 +64,7 @@ def record_unreadable(
         if subtract([span], [*read_holes(connection, pipeline), *list_to_read_again(connection, pipeline)]):
             raise UsageError(f"{span} was read meanwhile; see `onceover holes {pipeline}`")
         reland(connection, pipeline, [span])
-        connection.execute(
+        batch = connection.execute(
             """
             WITH fresh AS (
               INSERT INTO onceover.batch (pipeline, epoch, contract_version, state, refill, landed_at)
@@ -73,6 +73,7 @@ def record_unreadable(
               WHERE p.name = %s RETURNING batch_id)
             INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, records,
               high1, low1, high2, low2, leader_epochs) SELECT batch_id, %s, %s, %s, %s, 0, 0, 0, 0, 0, %s FROM fresh
+            RETURNING batch_id
             """,
             [
                 pipeline,
@@ -82,10 +83,9 @@ def record_unreadable(
                 span.end,
                 Jsonb([[leader_epoch, span.start]]),
             ],
-        )
+        ).fetchone()
         _insert(connection, pipeline, [span], start, end, who, why, "unreadable")
-        overlapping = [wanted for wanted in refills.list_wanted(connection, pipeline) if wanted.overlaps(span)]
-        refills.refuse_refills(connection, pipeline, overlapping, "accepted as unreadable")
+        refills.mark_landed(connection, pipeline, batch["batch_id"] if batch else 0)
         bump_versions(connection, pipeline, windows)
         advance_over_all(connection, pipeline, span.source)
     return windows

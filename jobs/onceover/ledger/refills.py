@@ -10,20 +10,28 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from onceover.ledger.database import Connection
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.ledger.frontiers import read_holes
+from onceover.ledger.locks import lock_rows
+from onceover.model.offsets import KafkaPartition, OffsetRange, intersect
 
 
 def record_refills(connection: Connection, pipeline: str, request_id: int, ranges: Iterable[OffsetRange]) -> None:
-    """Record these ranges as refills of a repair request; an open refill of the same start moves to that request."""
-    connection.cursor().executemany(
-        """
-        INSERT INTO onceover.refill (pipeline, generation, kafka_partition, start_offset, end_offset, request_id)
-        VALUES (%s, %s, %s, %s, %s, %s)
-        ON CONFLICT (pipeline, generation, kafka_partition, start_offset) WHERE state = 'wanted'
-        DO UPDATE SET request_id = excluded.request_id, end_offset = excluded.end_offset
-        """,
-        [(pipeline, r.source.generation, r.source.kafka_partition, r.start, r.end, request_id) for r in ranges],
-    )
+    """Record these ranges as refills of a repair request; an open refill of the same start moves to that request.
+
+    Leaves out what has landed since the ranges were chosen: no refill reads again what is not missing.
+    """
+    with connection.transaction():
+        lock_rows(connection, pipeline, ())  # until then, a batch may land some of them
+        missing = intersect(read_holes(connection, pipeline), ranges)
+        connection.cursor().executemany(
+            """
+            INSERT INTO onceover.refill (pipeline, generation, kafka_partition, start_offset, end_offset, request_id)
+            VALUES (%s, %s, %s, %s, %s, %s)
+            ON CONFLICT (pipeline, generation, kafka_partition, start_offset) WHERE state = 'wanted'
+            DO UPDATE SET request_id = excluded.request_id, end_offset = excluded.end_offset
+            """,
+            [(pipeline, r.source.generation, r.source.kafka_partition, r.start, r.end, request_id) for r in missing],
+        )
 
 
 def list_wanted(connection: Connection, pipeline: str, request_id: int | None = None) -> tuple[OffsetRange, ...]:
@@ -53,14 +61,25 @@ def refuse_refills(connection: Connection, pipeline: str, ranges: Sequence[Offse
 
 
 def mark_landed(connection: Connection, pipeline: str, batch_id: int) -> None:
-    """Mark the refills within the batch's ranges landed, inside the transaction in which the batch lands."""
+    """Mark what the batch read of refills landed, inside the transaction in which the batch lands. The rest of a refill
+    becomes a refill of its own, still to be read."""
     connection.execute(
         """
-        UPDATE onceover.refill f SET state = 'landed', batch_id = %(batch)s, finished_at = clock_timestamp()
-        FROM onceover.batch_range r
-        WHERE r.batch_id = %(batch)s AND f.pipeline = %(pipeline)s AND f.state = 'wanted'
-          AND r.generation = f.generation AND r.kafka_partition = f.kafka_partition
-          AND r.start_offset <= f.start_offset AND f.end_offset <= r.end_offset
+        WITH part AS (
+          SELECT f.refill_id, int8range(f.start_offset, f.end_offset) AS whole,
+            range_agg(int8range(f.start_offset, f.end_offset) * int8range(r.start_offset, r.end_offset)) AS landed
+          FROM onceover.refill f JOIN onceover.batch_range r ON r.generation = f.generation
+            AND r.kafka_partition = f.kafka_partition AND r.start_offset < f.end_offset
+            AND f.start_offset < r.end_offset
+          WHERE r.batch_id = %(batch)s AND f.pipeline = %(pipeline)s AND f.state = 'wanted' GROUP BY f.refill_id
+        ), done AS (
+          UPDATE onceover.refill f SET state = 'landed', batch_id = %(batch)s, finished_at = clock_timestamp(),
+            start_offset = lower(part.landed), end_offset = upper(part.landed)
+          FROM part WHERE f.refill_id = part.refill_id RETURNING f.*, part.whole, part.landed)
+        INSERT INTO onceover.refill (pipeline, generation, kafka_partition, start_offset, end_offset, request_id)
+        SELECT pipeline, generation, kafka_partition, lower(rest), upper(rest), request_id
+        FROM done, unnest(int8multirange(whole) - landed) AS rest
+        ON CONFLICT DO NOTHING -- two refills overlap where a loss was accepted between their requests
         """,
         {"batch": batch_id, "pipeline": pipeline},
     )

@@ -16,18 +16,17 @@ from onceover.ledger.conflicts import read_contested
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import list_decisions
 from onceover.ledger.digest_columns import read_digest
-from onceover.ledger.findings import record_findings
+from onceover.ledger.findings import record_windows_findings
 from onceover.ledger.frontiers import read_accounted
 from onceover.ledger.landings import read_landings
 from onceover.ledger.log_cuts import LOG_MAY_DIFFER, WHY_CUT
-from onceover.ledger.windows import LOG_UNTIL, lock_windows
+from onceover.ledger.windows import LOG_UNTIL, cut_into_chunks, lock_windows
 from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
 from onceover.model.conflict import UNCONTESTED
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange
 
-_CHUNK = 200
 # Of repair r and its window w: whether it is only searched for orphans, and whether it has expired and is not.
 _IS_SEARCHED = "jsonb_path_exists(r.findings, '$[*].open_for')"
 _IS_GONE = f"(w.expired_at IS NOT NULL AND NOT {_IS_SEARCHED})"
@@ -75,16 +74,15 @@ def create_request(
         "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%s, %s, %s) RETURNING request_id",
         [pipeline, who, why],
     ).fetchone()
-    request_id, starts = int(row["request_id"]) if row else 0, sorted(windows)
-    for chunk in (starts[at : at + _CHUNK] for at in range(0, len(starts), _CHUNK)):
+    request_id = int(row["request_id"]) if row else 0
+    for chunk in cut_into_chunks(windows):
         with connection.transaction():
             lock_windows(connection, pipeline, chunk)
             connection.cursor().executemany(
                 "INSERT INTO onceover.repair (request_id, pipeline, window_start, findings) VALUES (%s, %s, %s, %s)",
                 [(request_id, pipeline, start, Jsonb(windows[start])) for start in chunk],
             )
-            for start in chunk:
-                record_findings(connection, pipeline, start, windows[start])
+            record_windows_findings(connection, pipeline, {start: windows[start] for start in chunk})
             if unblock:
                 connection.execute(
                     'UPDATE onceover."window" SET tries = 0, blocked_at = NULL, blocked_why = NULL '
@@ -136,9 +134,14 @@ def read_request(connection: Connection, pipeline: str, request_id: int) -> Repa
     ).fetchone()
     if row is None:
         raise UsageError(f"pipeline {pipeline} has no repair request {request_id}")
+    # Landings are numbered as they land: the windows whose records leave Kafka's log first come first.
     starts = connection.execute(
-        "SELECT window_start FROM onceover.repair WHERE request_id = %s AND state IN ('planned', 'claimed') "
-        "ORDER BY window_start",
+        """
+        SELECT r.window_start FROM onceover.repair r
+        WHERE r.request_id = %s AND r.state IN ('planned', 'claimed')
+        ORDER BY (SELECT min(l.landing_id) FROM onceover.landing l
+          WHERE l.pipeline = r.pipeline AND l.window_start = r.window_start) NULLS LAST, r.window_start
+        """,
         [request_id],
     )
     return RepairRequest(
@@ -172,12 +175,14 @@ def claim(
             LEFT JOIN onceover.certificate c
               ON c.certificate_id = w.certificate_id AND c.version = w.version AND c.created_at > q.created_at
             WHERE r.request_id = %(request)s AND r.state IN ('planned', 'claimed')
+              AND r.window_start = ANY(%(starts)s)
               AND w.pipeline = r.pipeline AND w.window_start = r.window_start
               AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL OR {_IS_GONE} OR {_WAITS}
                 OR (w.claimed_until >= clock_timestamp() AND w.claimed_by <> %(owner)s))
             """,
             {
                 "request": request.request_id,
+                "starts": list(request.window_starts),
                 "owner": request.owner,
                 "compared": is_compared,
                 "cut": WHY_CUT,
@@ -191,47 +196,57 @@ def claim(
                 claimed_until = clock_timestamp() + make_interval(secs => %(seconds)s)
               FROM onceover.repair r
               WHERE r.request_id = %(request)s AND r.state IN ('planned', 'claimed')
+                AND r.window_start = ANY(%(starts)s)
                 AND w.pipeline = r.pipeline AND w.window_start = r.window_start
               RETURNING r.repair_id, w.token)
             UPDATE onceover.repair r SET state = 'claimed', token = taken.token, started_at = clock_timestamp()
             FROM taken WHERE taken.repair_id = r.repair_id
             """,
-            {"request": request.request_id, "owner": request.owner, "seconds": CLAIM_SECONDS},
+            {
+                "request": request.request_id,
+                "starts": list(request.window_starts),
+                "owner": request.owner,
+                "seconds": CLAIM_SECONDS,
+            },
         )
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        return _read_claimed(connection, request.pipeline, request.request_id), tuple(
-            read_accounted(connection, request.pipeline)
-        )
+        return _read_claimed(connection, request), tuple(read_accounted(connection, request.pipeline))
 
 
 def renew(connection: Connection, pipeline: str, claimed: Sequence[ClaimedWindow]) -> None:
     """Renew those of these claims that are still ours, for CLAIM_SECONDS."""
-    with connection.transaction():
-        lock_windows(connection, pipeline, [window.window_start for window in claimed])
-        connection.cursor().executemany(
-            """
-            UPDATE onceover."window" SET claimed_until = clock_timestamp() + make_interval(secs => %s)
-            WHERE pipeline = %s AND window_start = %s AND token = %s AND claimed_by IS NOT NULL
-            """,
-            [(CLAIM_SECONDS, pipeline, window.window_start, window.token) for window in claimed],
-        )
+    _hold(connection, pipeline, claimed, CLAIM_SECONDS)
 
 
 def drop_claims(connection: Connection, pipeline: str, claimed: Sequence[ClaimedWindow]) -> None:
     """Drop those of these claims that are still ours; a later repair may claim the windows."""
+    _hold(connection, pipeline, claimed, None)
+
+
+def _hold(connection: Connection, pipeline: str, claimed: Sequence[ClaimedWindow], seconds: float | None) -> None:
+    starts = [window.window_start for window in claimed]
     with connection.transaction():
-        lock_windows(connection, pipeline, [window.window_start for window in claimed])
-        connection.cursor().executemany(
+        lock_windows(connection, pipeline, starts)
+        connection.execute(
             """
-            UPDATE onceover."window" SET claimed_by = NULL, claimed_until = NULL
-            WHERE pipeline = %s AND window_start = %s AND token = %s
+            UPDATE onceover."window" w SET claimed_by = CASE WHEN %(seconds)s::float IS NOT NULL THEN w.claimed_by END,
+              claimed_until = clock_timestamp() + make_interval(secs => %(seconds)s)
+            FROM unnest(%(starts)s::timestamptz[], %(tokens)s::uuid[]) AS own (window_start, token)
+            WHERE w.pipeline = %(pipeline)s AND w.window_start = own.window_start AND w.token = own.token
+              AND w.claimed_by IS NOT NULL
             """,
-            [(pipeline, window.window_start, window.token) for window in claimed],
+            {
+                "seconds": seconds,
+                "pipeline": pipeline,
+                "starts": starts,
+                "tokens": [window.token for window in claimed],
+            },
         )
 
 
-def _read_claimed(connection: Connection, pipeline: str, request_id: int) -> list[ClaimedWindow]:
+def _read_claimed(connection: Connection, request: RepairRequest) -> list[ClaimedWindow]:
+    given = [request.request_id, list(request.window_starts)]
     rows = connection.execute(
         f"""
         SELECT r.repair_id, r.window_start, w.window_end, w.token, w.version,
@@ -241,23 +256,23 @@ def _read_claimed(connection: Connection, pipeline: str, request_id: int) -> lis
         JOIN onceover.pipeline p ON p.name = r.pipeline
         LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
         LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
-        WHERE r.request_id = %s AND r.state = 'claimed' AND w.token = r.token
+        WHERE r.request_id = %s AND r.window_start = ANY(%s) AND r.state = 'claimed' AND w.token = r.token
         ORDER BY {LOG_UNTIL} NULLS LAST, r.window_start
         """,
-        [request_id],
+        given,
     ).fetchall()
     ids = connection.execute(
         """
         SELECT r.window_start, array_agg(l.landing_id ORDER BY l.landing_id) AS landing_ids FROM onceover.repair r
         JOIN onceover.landing l ON l.pipeline = r.pipeline AND l.window_start = r.window_start
-        WHERE r.request_id = %s AND r.state = 'claimed' GROUP BY 1
+        WHERE r.request_id = %s AND r.window_start = ANY(%s) AND r.state = 'claimed' GROUP BY 1
         """,
-        [request_id],
+        given,
     ).fetchall()
     by_id = read_landings(connection, chain.from_iterable(row["landing_ids"] for row in ids))
     by_window = {row["window_start"]: tuple(by_id[landing_id] for landing_id in row["landing_ids"]) for row in ids}
-    decisions = list_decisions(connection, request_id)
-    contested = read_contested(connection, pipeline, [row["window_start"] for row in rows])
+    decisions = list_decisions(connection, request.request_id)
+    contested = read_contested(connection, request.pipeline, [row["window_start"] for row in rows])
     return [
         ClaimedWindow(
             repair_id=row["repair_id"],

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
 from onceover.ledger.database import Connection
+
+MOST_LOCKED = 200
 
 
 class WindowState(StrEnum):
@@ -143,6 +145,14 @@ def lock_windows(connection: Connection, pipeline: str, starts: Sequence[datetim
         """,
         [pipeline, list(starts)],
     )
+
+
+def cut_into_chunks(starts: Iterable[datetime]) -> Iterator[list[datetime]]:
+    """Yield windows in order, no more at once than a transaction may lock whose work grows with them: ingest, with a
+    record for one of them, waits for it."""
+    in_order = sorted(starts)
+    for at in range(0, len(in_order), MOST_LOCKED):
+        yield in_order[at : at + MOST_LOCKED]
 
 
 def list_known_starts(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> list[datetime]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import groupby, pairwise
 from math import ceil, lcm
 from typing import Final
 
 from onceover.errors import UsageError
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+
+MOST_REFILLED: Final = 100
+"""Ranges that one batch reads again: each takes 50 ms to read, and fresh records wait meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,20 @@ def plan_ranges(
     return tuple(
         OffsetRange(KafkaPartition(generation, p), starts[p], starts[p] + count) for p, count in sorted(take.items())
     )
+
+
+def plan_refills(wanted: Iterable[OffsetRange], most: int) -> tuple[OffsetRange, ...]:
+    """Return the first of the offsets to read again, at most `most` in about MOST_REFILLED ranges: of each Kafka
+    partition an even share, or of the first ones an offset each."""
+    by_source = [list(pieces) for _, pieces in groupby(coalesce(wanted), key=lambda r: r.source)][:most]
+    chosen: list[OffsetRange] = []
+    for pieces in by_source:
+        left = most // len(by_source)
+        for piece in pieces[: max(1, MOST_REFILLED // len(by_source))]:
+            if left:
+                chosen.append(OffsetRange(piece.source, piece.start, min(piece.end, piece.start + left)))
+                left -= len(chosen[-1])
+    return tuple(chosen)
 
 
 def limit_replay(at: Mapping[int, int], end: Mapping[int, int], bounds: Mapping[int, Sequence[int]]) -> dict[int, int]:

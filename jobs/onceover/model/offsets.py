@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 
 from onceover.errors import UsageError
 
@@ -83,6 +84,12 @@ def coalesce(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
         else:
             joined.append(piece)
     return tuple(joined)
+
+
+def span_sources(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
+    """Return for each Kafka partition the range from its first offset to its last, in order."""
+    by_source = [list(pieces) for _, pieces in groupby(sorted(ranges), key=lambda r: r.source)]
+    return [OffsetRange(p[0].source, p[0].start, max(r.end for r in p)) for p in by_source]
 
 
 def compute_frontier(origin: int, ranges: Iterable[OffsetRange]) -> int:

@@ -15,12 +15,12 @@ from onceover.context import PipelineContext
 from onceover.errors import OnceoverError, TerminalError, UsageError
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.held_log import clip_to_held, held_ranges
-from onceover.kafka.hole_probe import find_gaps
+from onceover.kafka.hole_probe import find_empty
 from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
 from onceover.ledger.catalog import restore_contracts
 from onceover.ledger.drivers import as_driver
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
+from onceover.model.offsets import KafkaPartition, OffsetRange, subtract
 from onceover.model.raw_file import RawContents, RawFile
 from onceover.model.root_marker import UnreadableMarkerError, join_origins
 from onceover.offset_stores.postgres import LedgerOffsetStore
@@ -147,10 +147,7 @@ def _find_empty_offsets(
     if facts is None or not missing:
         return ()
     try:
-        gaps = find_gaps(
-            context.build_source(facts), facts, [hole for hole in missing if len(hole) <= _SMALL], compacted=False
-        )
-        return coalesce(gap.offsets for gap in gaps if not gap.reason.is_loss)
+        return find_empty(context.build_source(facts), facts, [hole for hole in missing if len(hole) <= _SMALL])
     except OnceoverError as error:
         log.warning("cannot find out which offsets hold no record, so that they are holes: %s", error)
         return ()

@@ -20,7 +20,7 @@ from onceover.model.offsets import OffsetRange
 from onceover.model.window import format_moment
 from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.freeze import list_parquet, list_texts
-from onceover.repair.groups import RECORDS_A_CORE, group_windows
+from onceover.repair.groups import RECORDS_A_CORE, count_records, group_windows
 from onceover.repair.proof import list_unproved_parts
 from onceover.spark.failure import isolate_failures
 from onceover.spark.fold_tasks import FrozenParquet
@@ -111,7 +111,7 @@ def find_unheld(
                 parts = list_unproved_parts(side, rebuilt[side.window_start])
                 unheld[side.window_start] = tuple(part.offsets for part in parts)
 
-    for group in group_windows(sides, RECORDS_A_CORE * spark.sparkContext.defaultParallelism):
+    for group in group_windows(sides, count_records, RECORDS_A_CORE * spark.sparkContext.defaultParallelism):
         for _ in isolate_failures(group, compare, note_unreadable):
             pass
     return unheld, frozenset(unreadable)

@@ -27,7 +27,6 @@ from onceover.repair import publish
 from onceover.repair.expired_windows import end_search, stage_orphans
 from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.freeze import freeze, list_parquet, list_texts
-from onceover.repair.groups import RECORDS_A_CORE, group_windows
 from onceover.repair.progress import RepairProgress
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.shared_ranges import find_shared
@@ -73,17 +72,18 @@ class RepairRun:
         registered: RegisteredPipeline,
         request: repair_requests.RepairRequest,
         fault_point: FaultPoint,
+        progress: RepairProgress,
     ) -> None:
         self._spark, self._connection, self._registered, self._request = spark, context.ledger, registered, request
         self._context, self._files = context, context.files
         self._max_tries = context.pipeline.repair.max_tries
-        self._waits: Mapping[datetime, str] = {}
-        self._progress = RepairProgress(())
+        self._waits: Mapping[datetime, str] | None = None
+        self._progress = progress
         self._leases, self._fault_point = Leases(spark, context.address("hdfs")), fault_point
 
     def run(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
-        """Repair the claimed windows, a query for each group; if that query fails, in halves, until the bad window is
-        alone. Each group is published before the next is read.
+        """Repair the claimed windows of one group by one query; if that query fails, in halves, until the bad window is
+        alone. May be called for one group after the other.
 
         Raises ContractChangedError if the pipeline was migrated before the claim: the windows may then hold records of
         the new contract, which this process cannot read. A later migration does not affect them.
@@ -92,7 +92,8 @@ class RepairRun:
             return RepairOutcome()
         require_in_force(self._connection, self._registered)
         self._context.require_own_root()
-        claimed, self._waits = settle_suspicions(self._spark, self._context, claimed)
+        if self._waits is None or any(claim.contested.suspected for claim in claimed):
+            claimed, self._waits = settle_suspicions(self._spark, self._context, claimed)
 
         def repair_windows(some: Sequence[ClaimedWindow]) -> RepairOutcome:
             return self._repair_windows(some, accounted)
@@ -100,11 +101,7 @@ class RepairRun:
         def record_failure(claim: ClaimedWindow, reason: str) -> RepairOutcome:
             return self._record_failure(claim, f"reading raw failed: {reason}")
 
-        outcome, self._progress = RepairOutcome(), RepairProgress(claimed)
-        for group in group_windows(claimed, RECORDS_A_CORE * self._spark.sparkContext.defaultParallelism):
-            outcome = sum(isolate_failures(group, repair_windows, record_failure), outcome)
-            self._progress.finish(group)
-        return outcome
+        return sum(isolate_failures(claimed, repair_windows, record_failure), RepairOutcome())
 
     def _repair_windows(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         frozen = freeze(self._context, self._leases, [claim.window_start for claim in claimed])
@@ -256,7 +253,7 @@ class RepairRun:
             return RepairOutcome()
         verdict = prove(claim, rebuilt, unlanded)
         if verdict.waits:
-            publish.leave(self._connection, claim, self._waits.get(claim.window_start, WAITS))
+            publish.leave(self._connection, claim, (self._waits or {}).get(claim.window_start, WAITS))
             return RepairOutcome(changed=1)
         if not verdict.is_proved:
             record_conflicts(self._connection, self._registered, claim, rebuilt, verdict.doubtful)

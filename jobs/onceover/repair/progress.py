@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-
-from onceover.model.claim import ClaimedWindow
-from onceover.repair.groups import count_records
+from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 WINDOW_RECORDS = 2_000  # to publish a window takes as long as to read so many records
@@ -17,8 +14,8 @@ class RepairProgress:
     """Logs a line after each group but the last: windows, records and bytes, and the seconds that are left at the pace
     so far."""
 
-    def __init__(self, claimed: Sequence[ClaimedWindow], clock: Callable[[], float] = time.monotonic) -> None:
-        self._windows, self._records = len(claimed), sum(map(count_records, claimed))
+    def __init__(self, windows: int, records: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._windows, self._records = windows, records
         self._clock, self._started = clock, clock()
         self._windows_done = self._records_done = self._bytes = 0
 
@@ -26,10 +23,10 @@ class RepairProgress:
         """Count these bytes as read. A window that is read twice, as after a failed query, counts twice."""
         self._bytes += size
 
-    def finish(self, group: Sequence[ClaimedWindow]) -> None:
-        """Count these windows as done, whatever became of them."""
-        self._windows_done += len(group)
-        self._records_done += sum(map(count_records, group))
+    def finish(self, windows: int, records: int) -> None:
+        """Count so many windows as done, whatever became of them, with the records that landed in them."""
+        self._windows_done += windows
+        self._records_done += records
         if self._windows_done < self._windows:
             log.info(
                 "done with %s of %s windows, %s of %s records; %.1f MiB read; about %s left",

@@ -64,6 +64,16 @@ def test_missing_parquet_reads_differently_from_missing_text() -> None:
     assert "1,000 bytes" in text.how
 
 
+def test_hole_of_many_ranges_names_the_first_and_counts_the_rest() -> None:
+    gaps = [
+        {"offsets": ["5f3a0b1c", 0, 2 * n, 2 * n + 1], "reason": "lost", "likely_windows": []} for n in range(1_020)
+    ]
+    how = describe_finding(Kind.HOLE, {"gaps": gaps}).how
+    assert how.startswith("5f3a0b1c-0:0-1 lost: Kafka still has them, the next repair reads them again; ")
+    assert "5f3a0b1c-0:38-39" in how
+    assert how.endswith("; and 1,000 more ranges.")
+
+
 def test_lines_beyond_the_log_end_wait_for_a_person() -> None:
     text = describe_finding(Kind.FOREIGN_LINE, {"ids": 1, "beyond": [["5f3a0b1c", 0, 10**15, 10**15 + 1]]})
     assert text.what.startswith("1 record in the window file is of a log")

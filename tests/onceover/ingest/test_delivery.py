@@ -30,6 +30,16 @@ def test_shards_are_joined_to_their_range_in_any_order() -> None:
     assert (empty.offsets, empty.digest.records, empty.max_event_time) == (RANGES[2], 0, None)
 
 
+def test_ranges_of_one_kafka_partition_are_kept_apart() -> None:
+    pieces = [OffsetRange(KafkaPartition("00c0ffee", 0), start, start + 5) for start in (20, 0, 7)]
+    read = [ShardRead(0, start, Digest(n), n, {1: (start, start)}) for n, start in ((1, 0), (2, 7), (3, 20))]
+    last, first, between = join_shards(pieces, pieces, read, {0: 5000})
+    assert [each.digest.records for each in (first, between, last)] == [1, 2, 3]
+    assert [each.leader_epochs for each in (first, between, last)] == [((1, 0),), ((1, 7),), ((1, 20),)]
+    assert (first.max_event_time, between.max_event_time) == (None, None), "the frontier may stop before the last"
+    assert last.max_event_time == from_ms(5000)
+
+
 @pytest.mark.parametrize("read", [READ[:3], [*READ, READ[1]], [*READ[:3], READ[2]], [*READ[:3], ShardRead(1, 16)], []])
 def test_shard_that_is_missing_or_there_twice_is_refused(read: list[ShardRead]) -> None:
     with pytest.raises(TransientError, match=f"the ends of {len(read)} shards, which are not those that were planned"):

@@ -230,6 +230,16 @@ def test_drained_driver_waits_for_the_next_interval_or_a_stop(log: Log) -> None:
     assert time.monotonic() - started < 10
 
 
+def test_limit_of_the_last_batch_is_known_to_refills(log: Log) -> None:
+    submissions = make_submissions(log, RecordedPace(rate=200))
+    assert submissions.most == 1000, "before the first batch"
+    log.now = facts(50, 0)
+    submissions.next(log.now, {0: 0, 1: 0})
+    assert submissions.most == 200 * INTERVAL_MS // 1000
+    submissions.next(log.now, {0: 50, 1: 0})
+    assert submissions.most == 1000, "nothing fresh waits"
+
+
 @pytest.mark.parametrize("paced", [False, True])
 def test_driver_behind_waits_only_if_a_rate_limits_it(log: Log, paced: bool) -> None:
     submissions = make_submissions(log, RecordedPace(500) if paced else None, most=10)

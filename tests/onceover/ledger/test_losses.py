@@ -1,4 +1,4 @@
-"""Losses that a person accepts, on PostgreSQL."""
+"""Losses that a person accepts and refills of holes, on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -61,13 +61,51 @@ def land(connection: Connection, start: int, end: int, *epochs: tuple[int, int])
     )
 
 
-def test_unreadable_offsets_are_settled_and_not_read_again(connection: Connection) -> None:
-    request = connection.execute(
+def mark_last_batch(connection: Connection) -> None:
+    row = connection.execute("SELECT max(batch_id) AS last FROM onceover.batch").fetchone()
+    refills.mark_landed(connection, "losses", (row or {})["last"])
+
+
+def request_refill(connection: Connection, *ranges: OffsetRange) -> int:
+    row = connection.execute(
         "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES ('losses', 'a', 'b') RETURNING request_id"
     ).fetchone()
-    refills.record_refills(connection, "losses", (request or {})["request_id"], [of(110, 114), of(114, 120)])
+    request_id = int((row or {})["request_id"])
+    refills.record_refills(connection, "losses", request_id, ranges)
+    return request_id
+
+
+def test_refill_leaves_out_what_landed_meanwhile(connection: Connection) -> None:
+    land(connection, 112, 115)
+    request_refill(connection, of(110, 120))
+    assert refills.list_wanted(connection, "losses") == (of(110, 112), of(115, 120))
+
+
+def test_refill_that_landed_in_part_is_wanted_for_the_rest(connection: Connection) -> None:
+    request_id = request_refill(connection, of(110, 120))
+    for start, end in ((110, 112), (114, 116)):
+        land(connection, start, end)
+        mark_last_batch(connection)
+    assert refills.list_wanted(connection, "losses", request_id) == (of(112, 114), of(116, 120))
+    done = connection.execute(
+        "SELECT start_offset, end_offset FROM onceover.refill WHERE pipeline = 'losses' AND state = 'landed' ORDER BY 1"
+    ).fetchall()
+    assert [tuple(row.values()) for row in done] == [(110, 112), (114, 116)]
+
+
+def test_refills_that_overlap_land_in_parts_too(connection: Connection) -> None:
+    request_refill(connection, of(110, 120))
+    losses.record_loss(connection, "losses", [of(110, 115)], NOON, LATER, "me", "gone")
+    request_refill(connection, of(115, 120))
+    land(connection, 115, 118)
+    mark_last_batch(connection)
+    assert refills.list_wanted(connection, "losses") == (of(110, 115), of(118, 120))
+
+
+def test_unreadable_offsets_are_settled_and_not_read_again(connection: Connection) -> None:
+    request_refill(connection, of(110, 114), of(114, 120))
     losses.record_unreadable(connection, "losses", of(112, 114), 3, NOON, LATER, "me", "a bomb")
-    assert refills.list_wanted(connection, "losses") == (of(114, 120),)
+    assert refills.list_wanted(connection, "losses") == (of(110, 112), of(114, 120))
     assert frontiers.read_holes(connection, "losses") == [of(110, 112), of(114, 120)]
     rows = connection.execute("SELECT kind FROM onceover.accepted_loss WHERE pipeline = 'losses'").fetchall()
     assert [row["kind"] for row in rows] == ["unreadable"]

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceover.model.batch_plan import Start, compute_starts, limit_replay, plan_ranges
+from onceover.model.batch_plan import MOST_REFILLED, Start, compute_starts, limit_replay, plan_ranges, plan_refills
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 
 backlogs = st.dictionaries(st.integers(0, 8), st.integers(0, 1000), min_size=1)
 
@@ -67,3 +68,35 @@ def test_replay_ends_at_the_next_bound_of_what_landed() -> None:
     bounds = {0: (0, 10, 20), 1: (5,)}
     assert limit_replay({0: 0, 1: 5, 2: 3}, {0: 30, 1: 9, 2: 7}, bounds) == {0: 10, 1: 9, 2: 7}
     assert limit_replay({0: 10, 1: 0}, {0: 15, 1: 9}, bounds) == {0: 15, 1: 5}
+
+
+wanted_ranges = st.lists(
+    st.builds(
+        lambda p, start, n: OffsetRange(KafkaPartition("00000001", p), start, start + n),
+        st.integers(0, 3),
+        st.integers(0, 500),
+        st.integers(0, 60),
+    )
+)
+
+
+@given(wanted_ranges, st.integers(1, 200))
+def test_refill_batch_is_a_bounded_part_of_what_is_wanted(wanted: list[OffsetRange], most: int) -> None:
+    chosen = plan_refills(wanted, most)
+    assert sum(map(len, chosen)) <= most
+    assert bool(chosen) == any(map(len, wanted))
+    assert sum(map(len, coalesce(chosen))) == sum(map(len, chosen)), "no offset twice"
+    assert subtract(chosen, wanted) == ()
+
+
+def test_refills_of_two_kafka_partitions_share_a_batch() -> None:
+    one, two = KafkaPartition("00000001", 0), KafkaPartition("00000001", 1)
+    wanted = [OffsetRange(one, 0, 100), OffsetRange(two, 5, 8), OffsetRange(two, 9, 10)]
+    assert plan_refills(wanted, 20) == (OffsetRange(one, 0, 10), OffsetRange(two, 5, 8), OffsetRange(two, 9, 10))
+    assert plan_refills(wanted, 1) == (OffsetRange(one, 0, 1),)
+
+
+def test_refill_batch_has_a_bounded_number_of_ranges() -> None:
+    source = KafkaPartition("00000001", 0)
+    wanted = [OffsetRange(source, 2 * n, 2 * n + 1) for n in range(10_000)]
+    assert plan_refills(wanted, 10_000) == tuple(wanted[:MOST_REFILLED])

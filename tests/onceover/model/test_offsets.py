@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onceover.errors import UsageError
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, compute_frontier, compute_holes
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, compute_frontier, compute_holes, span_sources
 
 P0, P1 = KafkaPartition("00000001", 0), KafkaPartition("00000001", 1)
 bounds = st.tuples(st.integers(0, 60), st.integers(0, 12))
@@ -64,3 +64,8 @@ def test_kafka_partition_too_large_for_an_id_is_refused(generation: str, number:
 def test_reversed_range_is_refused() -> None:
     with pytest.raises(UsageError, match="reversed"):
         OffsetRange(P0, 5, 4)
+
+
+def test_span_of_each_kafka_partition_reaches_its_largest_end() -> None:
+    pieces = [OffsetRange(P1, 5, 6), OffsetRange(P0, 3, 9), OffsetRange(P0, 1, 2), OffsetRange(P0, 4, 5)]
+    assert span_sources(pieces) == [OffsetRange(P0, 1, 9), OffsetRange(P1, 5, 6)]

@@ -118,7 +118,14 @@ def histories(draw: st.DrawFn) -> list[OldBatch]:
             kind = draw(st.sampled_from([ON_TIME, ON_TIME, LATE]))
             landings.append(OldLanding(NOON + timedelta(minutes=at), start, files[at], kind))
         history.append(
-            OldBatch(n, *draw(st.sampled_from([(1, 1), (1, 1), (1, 2), (2, 1)])), NOON, tuple(ranges), tuple(landings), draw(st.booleans()))
+            OldBatch(
+                n,
+                *draw(st.sampled_from([(1, 1), (1, 1), (1, 2), (2, 1)])),
+                NOON,
+                tuple(ranges),
+                tuple(landings),
+                draw(st.booleans()),
+            )
         )
     return history
 

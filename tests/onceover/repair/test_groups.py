@@ -10,7 +10,7 @@ import pytest
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.repair.groups import group_windows
+from onceover.repair.groups import count_records, group_windows
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WHOLE = OffsetRange(KafkaPartition("0a1b2c3d", 0), 0, 1000)
@@ -28,6 +28,6 @@ def claim(minute: int, records: int) -> ClaimedWindow:
 )
 def test_groups_hold_every_window_within_both_bounds(records: list[int], sizes: list[int]) -> None:
     claimed = [claim(minute, number) for minute, number in enumerate(records)]
-    groups = list(group_windows(claimed, most_windows=3, most_records=100))
+    groups = list(group_windows(claimed, count_records, most_windows=3, most_records=100))
     assert [len(group) for group in groups] == sizes
     assert [window for group in groups for window in group] == claimed

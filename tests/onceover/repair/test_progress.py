@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime, timedelta
-from uuid import UUID
 
 import pytest
 
-from onceover.model.claim import ClaimedLanding, ClaimedWindow
-from onceover.model.digest import Digest
-from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.repair.progress import RepairProgress, format_seconds
-
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-WHOLE = OffsetRange(KafkaPartition("0a1b2c3d", 0), 0, 1_000_000)
-
-
-def claim(minute: int, records: int) -> ClaimedWindow:
-    start = NOON + timedelta(minutes=minute)
-    landings = (ClaimedLanding(1, ((WHOLE, Digest(records)),)),)
-    return ClaimedWindow(1, start, start + timedelta(minutes=1), UUID(int=1), 1, landings, None)
 
 
 def test_each_group_but_the_last_says_what_is_left(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "onceover.repair.progress")
-    claimed = [claim(0, 98_000), claim(1, 298_000), claim(2, 598_000)]  # with each window's own: 1, 3 and 6 tenths
+    records = [98_000, 298_000, 598_000]  # with each window's own: 1, 3 and 6 tenths
     moments = iter([100.0, 110.0, 140.0])
-    progress = RepairProgress(claimed, lambda: next(moments))
-    for window, size in zip(claimed, (1 << 20, 3 << 20, 0), strict=True):
+    progress = RepairProgress(3, sum(records), lambda: next(moments))
+    for landed, size in zip(records, (1 << 20, 3 << 20, 0), strict=True):
         progress.add_bytes(size)
-        progress.finish([window])
+        progress.finish(1, landed)
     assert caplog.messages == [
         "done with 1 of 3 windows, 98,000 of 994,000 records; 1.0 MiB read; about 90 s left",
         "done with 2 of 3 windows, 396,000 of 994,000 records; 4.0 MiB read; about 60 s left",
@@ -40,8 +26,8 @@ def test_each_group_but_the_last_says_what_is_left(caplog: pytest.LogCaptureFixt
 def test_windows_without_records_count_as_well(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "onceover.repair.progress")
     moments = iter([0.0, 5.0])
-    progress = RepairProgress([claim(0, 0), claim(1, 0)], lambda: next(moments))
-    progress.finish([claim(0, 0)])
+    progress = RepairProgress(2, 0, lambda: next(moments))
+    progress.finish(1, 0)
     assert caplog.messages == ["done with 1 of 2 windows, 0 of 0 records; 0.0 MiB read; about 5 s left"]
 
 

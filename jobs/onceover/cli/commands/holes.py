@@ -10,7 +10,9 @@ from onceover.cli.output import draw_table, print_json, print_progress, say
 from onceover.context import open_pipeline
 from onceover.detection.holes import probe_holes
 from onceover.model.gap import Reason
+from onceover.model.offsets import span_sources
 
+_MOST_SHOWN = 100
 _NEXT = {
     Reason.LOST: "Kafka still has them; the next repair of any range reads them again: "
     '`onceover repair {name} --from TIME --to TIME --reason "..."`',
@@ -54,9 +56,12 @@ def holes(pipeline: PipelineName, json: AsJson = False) -> None:
             ]
         )
     elif gaps:
-        say(
-            draw_table(["range", ">offsets", "reason"], ((str(g.offsets), len(g.offsets), str(g.reason)) for g in gaps))
-        )
+        shown = [(str(gap.offsets), len(gap.offsets), str(gap.reason)) for gap in gaps[:_MOST_SHOWN]]
+        say(draw_table(["range", ">offsets", "reason"], shown))
+        if len(gaps) > _MOST_SHOWN:
+            say(f"and {len(gaps) - _MOST_SHOWN:,} more ranges: `onceover holes {context.name} --json` lists all")
+            for span in span_sources(gap.offsets for gap in gaps if gap.reason is Reason.EXPIRED):
+                say(f"expired, from the first to the last: {span}", whole=True)
         for reason, what in _NEXT.items():
             if any(gap.reason is reason for gap in gaps):
                 say(f"{reason}: {what.format(name=context.name)}")

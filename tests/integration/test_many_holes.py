@@ -1,0 +1,188 @@
+"""Holes by the ten thousand on the real stack: judged and requested within seconds, and filled by few batches."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from tests.integration.lane import Lane, event
+from tests.integration.planted_failures import delete_window, expire, list_gaps, lose_ledger, skip_to
+from tests.integration.test_ledger_rebuild import certify
+
+from onceover.config.endpoints import address
+from onceover.ingest import batch_query
+from onceover.kafka import Topic, reader
+from onceover.kafka.client import LastComplaint
+from onceover.kafka.reader import KafkaSource
+from onceover.ledger import refills
+from onceover.model.batch_plan import MOST_REFILLED
+from onceover_local.stack.process import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
+Lanes = Callable[..., Lane]
+TRANSACTIONS, PRODUCERS = 10_000, 8
+
+
+def produce_transactions(lane: Lane) -> None:
+    """Produce transactions of two records by several producers at once."""
+
+    def produce(number: int) -> None:
+        producer = Producer({"bootstrap.servers": address("kafka"), "transactional.id": f"{lane.name}-{number}"})
+        producer.init_transactions(30)
+        for _ in range(TRANSACTIONS // PRODUCERS):
+            producer.begin_transaction()
+            for minute in (number, 5 + number):
+                producer.produce(lane.topic, event(minute), partition=0)
+            producer.commit_transaction(30)
+
+    with ThreadPoolExecutor(PRODUCERS) as pool:
+        list(pool.map(produce, range(PRODUCERS)))
+
+
+def read_end(lane: Lane) -> int:
+    with closing(Topic(address("kafka"), lane.topic, "read_committed", {})) as topic:
+        return topic.facts().end[0]
+
+
+def list_batches(lane: Lane) -> list[tuple[bool, int]]:
+    """Return of each landed batch whether it reads again, and its ranges."""
+    with lane.ledger() as ledger:
+        rows = ledger.execute(
+            "SELECT b.refill, count(*) AS n FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id) "
+            "WHERE b.pipeline = %s AND b.state = 'landed' GROUP BY b.batch_id ORDER BY b.batch_id",
+            [lane.name],
+        ).fetchall()
+    return [(row["refill"], row["n"]) for row in rows]
+
+
+def list_read(lane: Lane) -> list[int]:
+    """Return the offset of each line in raw."""
+    return sorted(line.record.offset for _, line in lane.lines())
+
+
+def test_hole_over_ten_thousand_transactions_takes_seconds(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = lanes()
+    lane.produce([event(0)])
+    with lane.driver() as driver:
+        driver.turn()
+    produce_transactions(lane)
+    end = 1 + 3 * TRANSACTIONS
+    wait_for(lambda: read_end(lane) == end, 30, "the last markers")
+    skip_to(lane, end)
+    with lane.driver() as driver:
+        driver.turn()
+    began = time.monotonic()
+    detection = lane.detect()
+    assert time.monotonic() - began < 15
+    (finding,) = detection.findings
+    gaps = cast("list[dict[str, Any]]", finding.evidence["gaps"])
+    assert {gap["reason"] for gap in gaps} == {"lost"}
+    assert len(gaps) == 1, "markers do not divide it"
+    assert [one.rpartition(":")[2] for one in detection.refills] == [f"1-{end}"]
+    lane.repair(detection.request_id or 0)
+    before, aggregates = certify(lane), lane.aggregates()
+    assert (list_gaps(lane), lane.detect().findings) == ([], ())
+    assert sum(cast(int, row[0]) for row in aggregates.values()) == 1 + 2 * TRANSACTIONS
+
+    lose_ledger()
+    connected, connect = Counter[str](), reader._connect
+
+    def count(source: KafkaSource, complaint: LastComplaint) -> Consumer:
+        connected[source.isolation] += 1
+        return connect(source, complaint)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "_connect", count)
+        began = time.monotonic()
+        assert lane.rebuild().written.holes == ()
+        assert time.monotonic() - began < 60
+    assert connected == {"read_committed": 1}, "no consumer a marker"
+    with lane.driver() as driver:
+        driver.turn()
+    began = time.monotonic()
+    lane.repair(lane.detect().request_id or 0)
+    assert time.monotonic() - began < 60
+    assert certify(lane) == before
+    assert lane.aggregates() == aggregates
+
+
+def test_hundreds_of_small_holes_are_filled_by_few_batches(lanes: Lanes) -> None:
+    lane, many = lanes(), MOST_REFILLED + 100
+    lane.produce([event(minute) for _ in range(many) for minute in (0, 5)])
+    before, aggregates = certify(lane), lane.aggregates()
+    delete_window(lane, 0)
+    lose_ledger()
+    assert len(lane.rebuild().written.holes) == many
+    known = len(list_batches(lane))
+    with lane.driver() as driver:
+        driver.turn()
+    detection = lane.detect()
+    assert len(detection.refills) == many
+    lane.repair(detection.request_id or 0)
+    assert list_gaps(lane) == []
+    assert list_batches(lane)[known:] == [(True, MOST_REFILLED), (True, 100)]
+    assert list_read(lane) == list(range(2 * many)), "what lies between the holes was not read again"
+    assert certify(lane) == before
+    assert lane.aggregates() == aggregates
+
+
+def test_refill_too_large_for_a_batch_lands_in_parts(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_query, "MOST_WINDOWS", 2)
+    lane = lanes()
+    lane.produce([event(0)])
+    with lane.driver() as driver:
+        driver.turn()
+    lane.produce([event(5 * n, amount=n) for n in range(1, 10)])
+    skip_to(lane, 10)
+    with lane.driver() as driver:
+        driver.turn()
+        request = lane.detect().request_id or 0
+        for _ in range(12):
+            driver.turn()
+    with lane.ledger() as ledger:
+        assert refills.list_wanted(ledger, lane.name) == ()
+    assert list_read(lane) == list(range(10)), "what landed of a refill is not read again"
+    lane.repair(request)
+    lane.ingest()
+    lane.detect()
+    assert lane.aggregates() == {(0.0, "a"): (1, 1, 1)} | {(5.0 * n, "a"): (1, n, n) for n in range(1, 10)}
+
+
+def test_refill_is_no_larger_than_a_fresh_batch(lanes: Lanes) -> None:
+    lane = lanes(partitions=3, most=6)
+    for kafka_partition in range(3):
+        lane.produce([event(n) for n in range(8)], kafka_partition)
+    with lane.driver() as driver:
+        driver.turn()
+        driver._offsets.store.save(dict.fromkeys(range(3), 8), "")
+    with lane.driver() as driver:
+        driver.turn()
+        lane.detect()
+        for kafka_partition in range(3):
+            lane.produce([event(n) for n in range(4)], kafka_partition)
+        read = [driver.turn().records for _ in range(5)]
+    assert read == [6] * 5
+    assert list_batches(lane)[1:] == [(True, 3), (False, 3), (True, 3), (False, 3), (True, 3)]
+
+
+def test_refill_whose_head_expires_reads_the_rest(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(5)])
+    with lane.driver() as driver:
+        driver.turn()
+    lane.produce([event(n) for n in range(5, 20)])
+    skip_to(lane, 15)
+    with lane.driver() as driver:
+        driver.turn()
+        assert [one.rpartition(":")[2] for one in lane.detect().refills] == ["5-15"]
+        expire(lane, 10)
+        assert [driver.turn().records for _ in range(2)] == [5, 0]
+    assert list_gaps(lane) == [(5, 10, "expired")]
+    with lane.ledger() as ledger:
+        assert refills.list_wanted(ledger, lane.name) == ()
