@@ -72,8 +72,8 @@ def _read_page(
 ) -> list[tuple[OldBatch, bool]]:
     """Return the next batches after the `last` one, each with whether it is below these starts of logs."""
     batches = connection.execute(
-        "SELECT batch_id, epoch, contract_version, landed_at FROM onceover.batch WHERE pipeline = %s AND state = 'landed' "
-        "AND NOT refill AND rolled_up_at IS NULL AND committed_at IS NOT NULL AND batch_id > %s "
+        "SELECT batch_id, epoch, contract_version, landed_at FROM onceover.batch WHERE pipeline = %s "
+        "AND state = 'landed' AND NOT refill AND rolled_up_at IS NULL AND committed_at IS NOT NULL AND batch_id > %s "
         "ORDER BY batch_id LIMIT %s",
         [pipeline, last, _PAGE],
     ).fetchall()

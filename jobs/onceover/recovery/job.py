@@ -20,7 +20,7 @@ from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
 from onceover.ledger.catalog import restore_contracts
 from onceover.ledger.drivers import as_driver
-from onceover.model.offsets import KafkaPartition, OffsetRange, subtract
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import RawContents, RawFile
 from onceover.model.root_marker import UnreadableMarkerError, join_origins
 from onceover.offset_stores.postgres import LedgerOffsetStore
