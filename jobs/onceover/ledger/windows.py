@@ -58,7 +58,11 @@ def list_windows(
     end: datetime | None = None,
 ) -> list[Mapping[str, object]]:
     """Return windows in order, each with its state, counted records, certificate's basis and open findings."""
-    unsettled = f"AND w.window_start IN ({UNSETTLED})" if state and state not in _SETTLED else ""
+    key: dict[str, object] = {"pipeline": pipeline, "start": start, "end": end, "state": state}
+    unsettled = ""
+    if state and state not in _SETTLED:  # listed first: as a subquery, the planner may read every window for them
+        unsettled = "AND w.window_start = ANY(%(unsettled)s)"
+        key["unsettled"] = [row["window_start"] for row in connection.execute(UNSETTLED, key)]
     return list(
         connection.execute(
             f"""
@@ -76,7 +80,7 @@ def list_windows(
                 AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s) {unsettled}) windows
             WHERE %(state)s::text IS NULL OR state = %(state)s ORDER BY window_start
             """,
-            {"pipeline": pipeline, "start": start, "end": end, "state": state},
+            key,
         )
     )
 
