@@ -13,7 +13,7 @@ export PYTHON
 # Java reads no path with a letter beyond ASCII under a locale that lacks it; containers often name none.
 export LC_ALL := C.UTF-8
 
-.PHONY: help setup demo demo-faults experiments test test-quick test-model test-pipelines test-airflow test-faults test-rare-pipelines test-rare-parts model check fix up down bench
+.PHONY: help setup demo demo-faults experiments test test-quick test-model test-pipelines test-airflow test-faults test-rare-pipelines test-rare-parts model check fix scan up down screenshots bench
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,14 +21,14 @@ help: ## List the targets
 setup: ## Make .venv from the lock files if they have changed (the other targets do so themselves)
 	@requirements/install
 
-demo: setup ## Replay real flights, crash, detect, repair, prove: the whole story, ending in a table
-	@$(BIN)/python -m onceover_demo
+demo: setup ## Replay real flights, crash, detect, repair, prove: the whole story, ending in a table; RAW=hbase keeps raw there
+	@$(BIN)/python -m onceover_demo --raw "$(or $(RAW),hdfs)"
 
 demo-faults: setup ## Offsets that ran ahead, a recreated topic: records lost, found, read again, proved
 	@$(BIN)/python -m onceover_demo.faults
 
-experiments: setup ## What each way to keep offsets loses and repeats, on the real broker; half an hour
-	@$(BIN)/python -m onceover_demo.experiments
+experiments: setup ## What each way to keep offsets loses and repeats, on the real broker; half an hour, less with NAME=sinks
+	@$(BIN)/python -m onceover_demo.experiments $(NAME)
 
 up: setup ## Start the embedded Kafka, HDFS, PostgreSQL and Airflow; they stay up
 	@$(BIN)/onceover stack up
@@ -90,6 +90,12 @@ check: setup ## Format, lint, types, import arrows: reads only
 fix: setup ## Fix what ruff can fix by itself
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
+
+scan: setup ## Ask the advisories on Python packages about each locked one; needs the net
+	@requirements/scan
+
+screenshots: setup ## Draw the screens of docs/page.md again, in a real browser on a real Airflow: three minutes
+	@ONCEOVER_SCREENSHOTS=docs/screens $(PYTEST) -q -m rare -k six_screens tests/integration/test_page.py
 
 bench: setup ## Run all benchmarks, or one with NAME=x; BENCH=quick shortens them
 	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --require-hashes --no-deps -r requirements/bench.txt

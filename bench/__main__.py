@@ -17,10 +17,13 @@ from bench import (
     ledger,
     offset_stores,
     on_call,
+    page,
     partitioner,
     publishing,
+    raw_stores,
     repair,
     sharding,
+    sinks,
 )
 from bench.table import Row, results, show
 from onceover.config.endpoints import address
@@ -41,6 +44,9 @@ BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
     "on_call": on_call.run,
     "growth": growth.run,
     "publishing": publishing.run,
+    "sinks": sinks.run,
+    "raw_stores": raw_stores.run,
+    "page": page.run,
 }
 
 

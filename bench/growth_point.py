@@ -35,7 +35,7 @@ def main(files: Path, master: str, runs: int) -> None:
         jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
         processes = Processes(jvm, [stack.find_pid(name) for name in ("namenode", "datanode1")])
         with PeakMemory(jvm) as memory:
-            ours = Runs(lambda: rebuild(spark, text), processes)
+            ours = Runs(lambda: rebuild(spark, text, address("webhdfs")), processes)
             first = ours.measure()
         naive = Runs(lambda: aggregate_by_spark(spark, urls), processes)
         of_ours, of_naive = alternate(ours.measure, naive.measure, runs)

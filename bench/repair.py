@@ -97,7 +97,7 @@ def compare(
         return rows
 
     every = [
-        Runs(lambda: rebuild(spark, text), processes),
+        Runs(lambda: rebuild(spark, text, address("webhdfs")), processes),
         Runs(lambda: aggregate_by_spark(spark, urls), processes),
         Runs(ask_duckdb, processes),
     ]
@@ -124,12 +124,12 @@ def compare(
     return rows, notes
 
 
-def rebuild(spark: SparkSession, text: WindowText) -> list[str]:
-    """Rebuild all windows, and return the rows of those that are proved as COPY lines."""
-    address_of, contracts = address("webhdfs"), Contracts((CONTRACT,))
+def rebuild(spark: SparkSession, text: WindowText, raw_address: str) -> list[str]:
+    """Rebuild all windows from that raw store, and return the rows of those that are proved as COPY lines."""
+    contracts = Contracts((CONTRACT,))
     with (
         choose_codegen(spark, text.bytes),
-        closing(FoldedRebuild(spark, address_of, contracts, text.claimed, text.accounted, text.files)) as rebuilt,
+        closing(FoldedRebuild(spark, raw_address, contracts, text.claimed, text.accounted, text.files)) as rebuilt,
     ):
         found = rebuilt.collect()
         aggregated = rebuilt.aggregate()

@@ -8,10 +8,14 @@ late records that were counted correctly are certified without Spark; if no wind
 - `pipelines`: the folder of TOMLs cannot be read; see ONCEOVER_PIPELINES in the worker's environment.
 - `windows.detect`: a part does not answer, or the pipeline's TOML is wrong; the error in the log says which.
   Run `onceover doctor`. The next run retries by itself.
+- `windows.needed`: the detection left no result. Clear `windows.detect` and the tasks after it.
 - `windows.repair`: the Spark application failed. Fix what the last lines of the log name, then clear the task: running
   it twice is harmless.
 - `windows.confirm`: windows are newly **blocked** after too many tries, or published rows read back differently. Run
   `onceover explain PIPELINE WINDOW`, as the message says; when the cause is fixed, trigger `repair_on_call`.
+
+A pipeline's repair that takes long, or waits for Spark's pool, holds up no other pipeline: the next run begins all the
+same. It judges that pipeline too, and requests nothing of it until the earlier run has repaired it.
 
 A red pipeline does not block the others. A blocked window does not block its pipeline and turns red only once.
 """
@@ -25,7 +29,7 @@ from airflow.sdk import dag, task
 from onceover_airflow import params
 from onceover_airflow.retries import DEFAULT_ARGS
 from onceover_airflow.tables import with_findings
-from onceover_airflow.task_group import repair_steps
+from onceover_airflow.task_group import SCHEDULED, repair_steps
 
 
 @task
@@ -38,14 +42,14 @@ def pipelines() -> list[str]:
     schedule="*/5 * * * *",
     start_date=datetime(2013, 1, 1, tzinfo=UTC),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=len(params.known_pipelines()) + 2,  # no pipeline's repair holds up the detection of others
     is_paused_upon_creation=False,
     default_args=DEFAULT_ARGS,
     tags=["onceover", "repair"],
     doc_md=with_findings(__doc__),
 )
 def repair_failed_windows() -> None:
-    repair_steps(scope="ledger").expand(pipeline=pipelines())
+    repair_steps(scope="ledger", priority=SCHEDULED).expand(pipeline=pipelines())
 
 
 repair_failed_windows()

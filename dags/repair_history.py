@@ -2,22 +2,25 @@
 
 Choose *Trigger*, then *Backfill*, the first and the last day (both included; a day is run once it is over, so not
 today), and the pipeline. Each day is one run, with at most one Spark application a pipeline, and none if nothing is
-wrong. `force` rebuilds certified windows too. To repeat days of an earlier backfill, choose to reprocess completed
-runs.
+wrong. `force` rebuilds certified windows too.
 
-The DAG has a daily schedule because Airflow offers backfills only for scheduled DAGs. The scheduled runs do nothing:
-`repair_failed_windows` already looks at every window. The pipeline is filled in only if there is just one; otherwise it
-has to be chosen. An empty choice never means all pipelines.
+No schedule makes runs of this DAG: `repair_failed_windows` already looks at every window. A day that was run by an
+earlier backfill, or by the idle schedule of an early version of this DAG, is run again if you choose to reprocess
+completed runs; the ledger names who chose so. The pipeline is filled in only if there is just one; otherwise it has to
+be chosen. An empty choice never means all pipelines.
 
 ### When a task is red
 
 - `choose`: no pipeline was chosen, or an unknown one. Start the backfill again with one from the list.
 - `windows.detect`: a part does not answer, the day lies in the future, or Kafka's log was cut and no window is judged
   until that is settled; the error in the log says which. Run `onceover doctor`, then clear the task.
+- `windows.needed`: the detection left no result. Clear `windows.detect` and the tasks after it.
 - `windows.repair`: the Spark application failed. Fix what the last lines of the log name, then clear the task: running
   it twice is harmless.
-- `windows.confirm`: windows are newly **blocked**, or published rows read back differently. Run
-  `onceover explain PIPELINE WINDOW`, as the message says.
+- `windows.confirm`: the published rows cannot be read back; the error in the log says why. Clear the task.
+- `windows.check`: windows of the range are neither confirmed nor in need of nothing, and the log lists them with their
+  reasons. Run `onceover explain PIPELINE WINDOW`, as the message says. While another repair holds some, the task waits
+  for five minutes; after that, clear it when the other repair has ended.
 
 After cancelling a backfill, delete its runs and make a new one: a cleared run of a cancelled backfill stays queued.
 """
@@ -26,28 +29,25 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from airflow.sdk import CronDataIntervalTimetable, dag, get_current_context, task
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk import dag, get_current_context, task
 
 from onceover_airflow import params
 from onceover_airflow.retries import DEFAULT_ARGS
 from onceover_airflow.tables import with_findings
-from onceover_airflow.task_group import repair_steps
+from onceover_airflow.task_group import BACKFILL, repair_steps
+from onceover_airflow.timetables import BackfilledDays
 
 
 @task
 def choose() -> list[str]:
     """Return the names of the pipelines that this run repairs."""
-    context = get_current_context()
-    if context["dag_run"].run_type == "scheduled":
-        raise AirflowSkipException("scheduled runs of repair_history do nothing; start a backfill from the UI instead")
-    return params.chosen_pipelines(context["params"].get("pipeline"), params.known_pipelines())
+    return params.chosen_pipelines(get_current_context()["params"].get("pipeline"), params.known_pipelines())
 
 
 @dag(
-    schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
+    schedule=BackfilledDays(),
     start_date=datetime(2013, 1, 1, tzinfo=UTC),
-    catchup=False,
+    catchup=False,  # see BackfilledDays
     max_active_runs=1,
     is_paused_upon_creation=False,
     default_args=DEFAULT_ARGS,
@@ -60,7 +60,7 @@ def choose() -> list[str]:
     doc_md=with_findings(__doc__),
 )
 def repair_history() -> None:
-    repair_steps(scope="run").expand(pipeline=choose())
+    repair_steps(scope="run", priority=BACKFILL).expand(pipeline=choose())
 
 
 repair_history()

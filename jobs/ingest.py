@@ -9,25 +9,25 @@ import signal
 import socket
 import threading
 from collections.abc import Sequence
-from typing import Final
+from functools import partial
 
-from onceover.config.endpoints import PartName
 from onceover.context import open_pipeline
 from onceover.entrypoint import run
 from onceover.errors import BusyError, TerminalError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.job import build_driver, open_source
-from onceover.ingest.report import make_reporter
+from onceover.ingest.quarantine_alarm import QuarantineAlarm
+from onceover.ingest.report import Progress, make_reporter
 from onceover.kafka import Topic
 from onceover.ledger import drivers
 from onceover.ledger.catalog import keep_log_retention, register_pipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Heartbeat
 from onceover.ledger.migrate import upgrade_schema
+from onceover.repair.eager import EagerRepair
 from onceover.spark.contract_check import check_contract
 from onceover.spark.session import open_session
-
-_PARTS: Final[tuple[PartName, ...]] = ("kafka", "webhdfs", "hdfs", "postgres")
+from onceover.spark.sql_failure import explain_sql_failure
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -37,7 +37,8 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     stop, fault_point = threading.Event(), FaultPoint.from_environment()
     with open_pipeline(chosen.pipeline, "ingest") as context:
-        *_, postgres = map(context.address, _PARTS)
+        context.require_addresses("kafka")
+        postgres = context.address("postgres")
         upgrade_schema(postgres)
         context.files.check()
         pipeline, ledger = context.pipeline, context.ledger
@@ -55,8 +56,17 @@ def main(arguments: Sequence[str]) -> int:
                     return 0
                 registered.table.sweep(ledger, "batch:")
                 loop = build_driver(spark, context, epoch, registered, topic, offsets, fault_point)
+                explain = partial(explain_sql_failure, spark, pipeline.contract)
+                alarm = QuarantineAlarm(pipeline.name, context.layout, context.files, explain)
+                report, eager = make_reporter(pipeline.name, alarm.hear), EagerRepair(spark, context, fault_point)
+
+                def hear(progress: Progress) -> None:
+                    report(progress)
+                    if pipeline.repair.eager:
+                        eager.look()
+
                 with Heartbeat(postgres, epoch) as heart:
-                    loop.run(stop, heart.lost, make_reporter(pipeline.name))
+                    loop.run(stop, heart.lost, hear)
                 drivers.end_epoch(ledger, epoch)
     return 0
 

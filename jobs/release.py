@@ -33,7 +33,8 @@ def main(arguments: Sequence[str]) -> int:
         driving = nullcontext() if chosen.dry_run else as_driver(context.ledger, context.name, owner)
         with driving as epoch:
             registered = context.require_same_contract()
-            days = [day for day in context.files.list_quarantine_days() if chosen.day in (None, day)]
+            listed = context.files.list_quarantine_days()
+            days = {day: length for day, length in listed.items() if chosen.day in (None, day)}
             found, done = ReleasePlan({}, (), {}), 0
             if days:
                 with (

@@ -34,7 +34,7 @@ def name_airflow_home() -> None:
         AIRFLOW_HOME=home,
         AIRFLOW__CORE__LOAD_EXAMPLES="False",
         AIRFLOW__CORE__DAGS_FOLDER=str(DAGS),
-        AIRFLOW__CORE__PLUGINS_FOLDER=home + "/plugins",
+        AIRFLOW__CORE__PLUGINS_FOLDER=str(DAGS.parent / "plugins"),
         AIRFLOW__DATABASE__SQL_ALCHEMY_CONN=f"sqlite:///{home}/airflow.db",
         AIRFLOW__LOGGING__BASE_LOG_FOLDER=home + "/logs",
     )

@@ -7,8 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
+from onceover.lines.pieces import LandedPieces
+from onceover.lines.ranges import NO_RANGES
 from onceover.model.claim import ClaimedLanding
 from onceover.model.offsets import KafkaPartition, OffsetRange
+
+NO_PIECES = LandedPieces(NO_RANGES, np.empty(0, np.int64), np.empty(0, bool))
 
 
 @dataclass(frozen=True, slots=True)

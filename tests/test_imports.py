@@ -17,6 +17,7 @@ ALLOWED = {
     ("jobs/onceover/raw/hdfs.py", "connect_hdfs"): "Kerberos needs a package that is installed for it alone",
     ("jobs/onceover_local/stack/jars.py", "_make_context"): "jgo takes long to load, and only a start needs it",
     ("jobs/onceover_local/stack/jars.py", "_make_lock"): "the same; only who writes the lock needs it",
+    ("plugins/onceover_plugin.py", "fastapi_apps"): "only Airflow's api-server serves the page and needs FastAPI",
     ("plugins/onceover_airflow/spark.py", "_without_secret"): "called by `execute`, and needs psycopg's parser",
 }
 

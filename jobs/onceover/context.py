@@ -20,6 +20,7 @@ from onceover.ledger.root import Root, RootRefusedError
 from onceover.model.offsets import OffsetRange
 from onceover.model.pipeline import Pipeline
 from onceover.raw.layout import Layout
+from onceover.raw.store import make_address
 
 if TYPE_CHECKING:
     from onceover.kafka.reader import KafkaSource
@@ -36,7 +37,7 @@ class PipelineContext:
     def __init__(self, pipeline: Pipeline, purpose: str, held: ExitStack) -> None:
         self.pipeline, self.name = pipeline, pipeline.name
         self._purpose, self._held = purpose, held
-        self._addresses: dict[endpoints.PartName, str] = {}
+        self._addresses: dict[str, str] = {}
         self._own_for: set[str | None] = set()  # the Kafka clusters for which the root was found to be the ledger's own
 
     @cached_property
@@ -47,22 +48,22 @@ class PipelineContext:
 
     @cached_property
     def files(self) -> WindowFiles:
-        """Return the raw store without connecting to HDFS. Raise as `address` does."""
+        """Return the raw files without connecting to their store. Raise as `address` does."""
         from onceover.raw.window_files import WindowFiles  # 0.2 s that a command without files need not pay
 
-        return WindowFiles(self.address("webhdfs"), self.layout)
+        return WindowFiles(self.raw_address, self.layout)
 
     @cached_property
     def markers(self) -> MarkerFiles:
-        """Return the raw root's markers without connecting to HDFS. Raise as `address` does."""
+        """Return the raw root's markers without connecting to the store. Raise as `address` does."""
         from onceover.raw.marker import MarkerFiles  # as `files`
 
-        return MarkerFiles(self.address("webhdfs"), self.layout)
+        return MarkerFiles(self.raw_address, self.layout)
 
     @property
     def root(self) -> Root:
         """Return the raw root beside the ledger; connects to the ledger."""
-        return Root(self.ledger, self.name, self.files, self.markers)
+        return Root(self.ledger, self.name, self.files, self.markers, self.pipeline.storage.raw_store)
 
     def require_own_root(self, kafka_cluster: str | None = None) -> None:
         """Raise RootRefusedError unless the raw root is this ledger's, or unused; where a cluster is given, unless raw
@@ -70,6 +71,11 @@ class PipelineContext:
         if kafka_cluster not in self._own_for:
             self.root.require_own(kafka_cluster)
             self._own_for |= {None, kafka_cluster}
+
+    def require_known_format(self) -> None:
+        """Raise OtherFormatError if raw is of a format that this version does not read: its lines would look damaged.
+        Whose root it is does not matter."""
+        self.markers.read_newest_readable()
 
     @contextmanager
     def open_own_topic(self, **limits: float) -> Iterator[Topic]:
@@ -92,18 +98,30 @@ class PipelineContext:
             log.error("Kafka does not say what it holds, so %s wait: %s", wanted, error)
             return None
 
-    def build_source(self, facts: TopicFacts, **limits: float) -> KafkaSource:
-        """Return the topic's log, with these facts, as readers take it; `limits` are those of KafkaSource."""
+    def build_source(self, facts: TopicFacts, *, stall_seconds: float = 30.0) -> KafkaSource:
+        """Return the topic's log, with these facts, as readers take it, which wait so long for a broker."""
         from onceover.kafka.reader import KafkaSource  # as `files`: Arrow
 
         isolation, properties = self.pipeline.ingest.isolation, self.pipeline.kafka
-        return KafkaSource(self.address("kafka"), facts.topic, facts.topic_id, isolation, properties, **limits)
+        return KafkaSource(self.address("kafka"), facts.topic, facts.topic_id, isolation, properties, stall_seconds)
 
     @property
     def layout(self) -> Layout:
         return Layout(self.pipeline.storage.raw_root, self.name)
 
-    def address(self, part: endpoints.PartName) -> str:
+    @property
+    def raw_address(self) -> str:
+        """Return the address of the raw store that the TOML names, as `open_store` takes it. Raise as `address`."""
+        store = self.pipeline.storage.raw_store
+        return make_address(store, self.address("webhdfs" if store == "hdfs" else store))
+
+    def require_addresses(self, *parts: str) -> None:
+        """Raise as `address` unless these parts, and all that the raw store needs, have addresses."""
+        store = self.pipeline.storage.raw_store
+        for part in (*parts, *(("webhdfs", "hdfs") if store == "hdfs" else (store,))):
+            self.address(part)
+
+    def address(self, part: str) -> str:
         """Return the part's address. Raise UnreachableError if neither the environment nor endpoints.json names one."""
         if part not in self._addresses:
             self._addresses[part] = endpoints.address(part)

@@ -6,9 +6,20 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from onceover.errors import OnceoverError
+from onceover.printable import escape
+
+
+class PrintableFormatter(logging.Formatter):
+    """A formatter whose message is one line, and whose traceback holds no control character but ends of lines."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return escape(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:
+        return "\n".join(map(escape, super().formatException(ei).split("\n")))
 
 
 def run(name: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
@@ -16,7 +27,9 @@ def run(name: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
 
     SIGTERM and Ctrl-C unwind the stack, so that `main` releases its resources, and exit with 143 and 130.
     """
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(PrintableFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("onceover").setLevel(logging.INFO)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
@@ -24,5 +37,5 @@ def run(name: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(130)
     except OnceoverError as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        print(escape(f"{name}: {error}"), file=sys.stderr)
         sys.exit(error.exit_code)

@@ -22,6 +22,10 @@ class TerminalError(OnceoverError):
     """A failure that a retry repeats until an operator changes something."""
 
 
+class UnknownWindowError(TerminalError):
+    """A window that the ledger has nothing of: no record with an event time in it was ever read."""
+
+
 class SparkLostError(OnceoverError):
     """The loss of the Spark driver's JVM; only a new process can continue."""
 
@@ -48,6 +52,14 @@ class ConfigurationError(TerminalError):
     exit_code = 78  # EX_CONFIG of sysexits.h
 
 
+class ChangedPlanError(TerminalError):
+    """A repair whose plan is no longer the one that a person looked at."""
+
+
+class TakenError(TerminalError):
+    """Windows that another person has taken."""
+
+
 class ContractChangedError(TerminalError):
     """A contract in the TOML that differs from the ledger's current version."""
 
@@ -66,6 +78,16 @@ class UnknownOutcomeError(TransientError):
 
 class BatchTooLargeError(TransientError):
     """A batch of more windows or aggregated rows than its tasks may have. Nothing was appended; read fewer records."""
+
+
+class UnreadableRecordError(TransientError):
+    """A record that no read of its Kafka partition gets past: a damaged batch, or one too large for a reader. `offset`
+    is None where only the reader's process knew it; `batch` is the first offset of its batch of Kafka's, None where
+    that is unknown, or another record of that batch can be read."""
+
+    def __init__(self, message: str, offset: int | None = None, batch: int | None = None) -> None:
+        super().__init__(message)
+        self.offset, self.batch = offset, batch
 
 
 class LandingMismatchError(TransientError):

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
 import time
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from onceover.config.endpoints import PIPELINES, home
 from onceover.errors import OnceoverError
 from onceover_demo.place import own_stack, print_early_end
 from onceover_demo.story import DemoResult, Story, write_report
 from onceover_local.stack import Stack
+from onceover_local.stack.files import write_whole
 
 
 def main() -> int:
     """Run the demo in `.local/demo`, a folder of its own."""
+    parser = argparse.ArgumentParser(prog="onceover_demo", description=__doc__)
+    parser.add_argument("--raw", choices=("hdfs", "hbase"), default="hdfs", help="the store of raw")
+    raw_store = parser.parse_args().raw
     console, place = Console(), None
     try:
         with own_stack("demo", console) as stack:
             place = stack.local
-            result = _run(console, stack)
+            os.environ[PIPELINES] = str(_write_pipeline(place, raw_store))
+            result = _run(console, stack, raw_store)
     except OnceoverError as error:
         print_early_end(console, "demo", error, place)
         return error.exit_code
@@ -29,10 +38,18 @@ def main() -> int:
     return 0 if result.is_right else 1
 
 
-def _run(console: Console, stack: Stack) -> DemoResult:
+def _write_pipeline(place: Path, raw_store: str) -> Path:
+    """Write the pipeline with that raw store into a folder of the demo's own, and return the folder."""
+    folder = place / "pipelines"
+    text = (home() / "pipelines" / "flights.toml").read_text()
+    write_whole(folder / "flights.toml", text.replace('raw_store = "hdfs" ', f'raw_store = "{raw_store}" '))
+    return folder
+
+
+def _run(console: Console, stack: Stack, raw_store: str) -> DemoResult:
     """Run every chapter, and write the report even if a chapter fails."""
     started = time.monotonic()
-    story = Story(console, stack)
+    story = Story(console, stack, raw_store)
     end = "every chapter was run"
     story.result.checks[end] = False
     try:

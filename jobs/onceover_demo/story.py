@@ -58,8 +58,9 @@ class DemoResult:
 class Story:
     """One run of the demo on a stack of its own."""
 
-    def __init__(self, console: Console, stack: Stack) -> None:
+    def __init__(self, console: Console, stack: Stack, raw_store: str = "hdfs") -> None:
         self._console, self._stack, self.result = console, stack, DemoResult()
+        self._servers = ("kafka", "postgres", raw_store)
         self._oracle = oracle.expected(flights.csv_rows())
         self.result.oracle_rows = len(self._oracle)
         self.result.oracle_windows = len({key[0] for key in self._oracle})
@@ -68,7 +69,9 @@ class Story:
 
     def run(self) -> DemoResult:
         """Run every chapter in order; raises what goes wrong in one."""
-        self._chapter("start", "Start Kafka, HDFS and PostgreSQL", self._start)
+        self._chapter(
+            "start", f"Start Kafka, {'HBase' if 'hbase' in self._servers else 'HDFS'} and PostgreSQL", self._start
+        )
         self._chapter("replay", "Replay January 2013's flights in order of departure", self._replay)
         self._chapter("ingest", "Ingest them, and kill it twice", self._ingest)
         self._chapter("airflow", "Start Airflow", self._start_airflow)
@@ -84,7 +87,7 @@ class Story:
         self._console.print(f"[dim]{self.result.seconds[name]:.1f} s")
 
     def _start(self) -> None:
-        self._stack.up(("kafka", "hdfs", "postgres"), say=print_part(self._console))
+        self._stack.up(self._servers, say=print_part(self._console))
         upgrade_schema(address("postgres"))
 
     def _replay(self) -> None:

@@ -62,9 +62,11 @@ class SupervisedJob:
         self._name, self._arguments, self._log, self._launch = script, arguments, log, launch
         self._process: Running | None = None
 
-    def start(self, stop_after: AnyStep | None = None, count: int = 1) -> None:
+    def start(
+        self, stop_after: AnyStep | None = None, count: int = 1, environment: Mapping[str, str] | None = None
+    ) -> None:
         """Start the process; with `stop_after` it stops itself when it has reached that step `count` times."""
-        environment = {STOP_AFTER: f"{stop_after}:{count}" if stop_after else ""}
+        environment = {STOP_AFTER: f"{stop_after}:{count}" if stop_after else "", **(environment or {})}
         self._log.parent.mkdir(parents=True, exist_ok=True)
         self._process = self._launch(self._name, self._arguments, environment, self._log)
 

@@ -13,14 +13,20 @@ from airflow.sdk import Param
 from onceover.config.pipelines import names
 from onceover.errors import UsageError
 from onceover.model.reason import REASON_LENGTH
+from onceover.model.ticket import TICKET_LENGTH
 from onceover_airflow.run_request import chosen_name
 
 EVERY = "every pipeline"
 """The choice of all pipelines: never a default. Its space keeps it apart from every pipeline's name."""
 
+LOSSES = ("expired", "unreadable", "overwritten")
+"""Why offsets are lost, see `kind_of_loss`."""
+
 # A pattern rather than the format "date-time": Airflow checks that format only if another package is there, and with it
 # refuses a time without seconds, which is how windows are written in every table and message one would copy from.
 _TIME = r"^\s*\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)\s*$"
+_EXAMPLE = "2013-01-01T05:00Z"
+_ZONED = f"With a time zone: {_EXAMPLE}."
 
 
 def known_pipelines() -> list[str]:
@@ -57,33 +63,90 @@ def chosen_pipelines(choice: object, known: Sequence[str]) -> list[str]:
     return [name]
 
 
+def text(title: str, description: str, pattern: str, example: str) -> Param:
+    """Return a required param of one line that the pattern describes."""
+    return Param(type="string", title=title, description=description, pattern=pattern, examples=[example])
+
+
 def window_bound(title: str, description: str) -> Param:
-    return Param(
-        type="string",
-        title=title,
-        description=f"{description} With a time zone: 2013-01-01T05:00Z.",
-        pattern=_TIME,
-        examples=["2013-01-01T05:00Z"],
-    )
+    return text(title, f"{description} {_ZONED}", _TIME, _EXAMPLE)
 
 
 def optional_bound(title: str, description: str) -> Param:
-    return Param(
-        None,
-        type=["null", "string"],
-        title=title,
-        description=f"{description} With a time zone: 2013-01-01T05:00Z.",
-        pattern=_TIME,
-        examples=["2013-01-01T05:00Z"],
-    )
+    described = f"{description} {_ZONED}"
+    return Param(None, type=["null", "string"], title=title, description=described, pattern=_TIME, examples=[_EXAMPLE])
+
+
+def one_window() -> Param:
+    return window_bound("Window", "Start of the window.")
+
+
+def window_range(first: str = "Start of the first window.") -> dict[str, Param]:
+    """Return the params `from` and `to`; `first` describes `from`."""
+    return {"from": window_bound("From", first), "to": window_bound("To", "End of the last window, exclusive.")}
 
 
 def reason(description: str) -> Param:
     return Param(None, type=["null", "string"], title="Reason", description=description, maxLength=REASON_LENGTH)
 
 
+def record_id() -> Param:
+    described = "A record's ID, as `onceover explain` shows it, or `all` conflicts of the window."
+    return text("ID", described, r"^\s*(all|[0-9a-f]{8}-\d{5}-\d{19})\s*$", "all")
+
+
+def kept_content() -> Param:
+    described = "Hash of the content to count, or its first 4 digits or more; for `all`: newest or oldest."
+    return text("Keep", described, r"^\s*(newest|oldest|[0-9a-f]{4,32})\s*$", "newest")
+
+
+def lost_offsets() -> Param:
+    described = "GENERATION-PARTITION:START-END, as `onceover holes` shows it; END is exclusive."
+    return text("Offsets", described, r"^\s*[0-9a-f]{8}-\d+:\d+-\d+\s*$", "1f2e3d4c-0:1200-1300")
+
+
+def kind_of_loss() -> Param:
+    return Param(
+        LOSSES[0],
+        type="string",
+        title="Kind",
+        description="Kafka no longer has them, no reader gets them, or a log that was cut had other records there.",
+        enum=list(LOSSES),
+    )
+
+
+def ticket() -> Param:
+    return Param(
+        None,
+        type=["null", "string"],
+        title="Ticket",
+        description="Where others find what you do about the windows, like INC-42. Needed unless you release them.",
+        maxLength=TICKET_LENGTH,
+    )
+
+
+def revision() -> Param:
+    return Param(
+        None,
+        type=["null", "integer"],
+        title="Revision",
+        description="Number of a kept revision; empty for the last one.",
+        minimum=0,
+    )
+
+
 def switch(title: str, description: str) -> Param:
     return Param(False, type="boolean", title=title, description=description)
+
+
+def plan() -> Param:
+    return Param(
+        None,
+        type=["null", "string"],
+        title="Plan",
+        description="The token that a dry run showed: the run fails if it would repair anything else by now.",
+        pattern=r"^\s*[0-9a-f]{64}\s*$",
+    )
 
 
 def force() -> Param:

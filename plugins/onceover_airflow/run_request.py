@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,15 +12,19 @@ from onceover.model.reason import clean_reason
 from onceover.model.window import WindowRange
 from onceover_airflow.windows import DataInterval, parse_range
 
+_TOKEN = re.compile(r"[0-9a-f]{64}")
+
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A run's request, checked. `window_range` is None only for detection over every window in the ledger."""
+    """A run's request, checked. `window_range` is None only for detection over every window in the ledger. `plan`
+    is the token of the plan that a person looked at, None without one."""
 
     window_range: WindowRange | None = None
     reason: str | None = None
     force: bool = False
     dry_run: bool = False
+    plan: str | None = None
 
     @classmethod
     def from_run(
@@ -27,17 +32,17 @@ class RunRequest:
     ) -> RunRequest:
         """Parse a run's params and data interval. Airflow has checked the form; a conf may still hold anything. Raises
         UsageError."""
-        dry_run = _flag(params, "dry_run")
-        reason = _reason(params)
+        dry_run = read_flag(params, "dry_run")
+        reason = read_reason(params)
         if reason_needed and reason is None and not dry_run:
             raise UsageError("a repair needs a reason, which is kept with it; give 'reason', or tick 'dry_run'")
         window_range = parse_range(_text(params, "from"), _text(params, "to"), interval, minutes=minutes)
-        return cls(window_range, reason, _flag(params, "force"), dry_run)
+        return cls(window_range, reason, read_flag(params, "force"), dry_run, _token(params))
 
     @classmethod
     def from_form(cls, params: Mapping[str, Any]) -> RunRequest:
         """Parse the params of a run without a range of windows: a reason, and whether it is a dry run."""
-        return cls(reason=_reason(params), dry_run=_flag(params, "dry_run"))
+        return cls(reason=read_reason(params), dry_run=read_flag(params, "dry_run"))
 
 
 def chosen_name(value: object) -> str:
@@ -45,6 +50,22 @@ def chosen_name(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise UsageError("no pipeline was chosen; give 'pipeline', an empty choice never means all pipelines")
     return value.strip()
+
+
+def require_text(params: Mapping[str, Any], name: str) -> str:
+    """Return a param's text. Raises UsageError for one that is missing or empty, or is no text."""
+    value = params.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError(f"{name!r} is {'missing' if value is None else 'not a text'}; give it, see the form")
+    return value.strip()
+
+
+def require_reason(params: Mapping[str, Any], what: str) -> str:
+    """Return the reason as the ledger keeps it. Raises UsageError without one."""
+    reason = read_reason(params)
+    if reason is None:
+        raise UsageError(f"{what} needs a reason, which is kept with it; give 'reason'")
+    return reason
 
 
 def _text(params: Mapping[str, Any], name: str) -> str | None:
@@ -56,14 +77,25 @@ def _text(params: Mapping[str, Any], name: str) -> str | None:
     return value.strip() or None
 
 
-def _flag(params: Mapping[str, Any], name: str) -> bool:
+def read_flag(params: Mapping[str, Any], name: str) -> bool:
+    """Return a param that is true or false, false without it. Raises UsageError for any other value."""
     value = params.get(name, False)
     if not isinstance(value, bool):  # "false" in a conf is a true string
         raise UsageError(f"{name!r} is a {type(value).__name__}; give true or false, without quotes")
     return value
 
 
-def _reason(params: Mapping[str, Any]) -> str | None:
+def _token(params: Mapping[str, Any]) -> str | None:
+    value = params.get("plan")
+    if value is None:
+        return None
+    if not isinstance(value, str) or not _TOKEN.fullmatch(value.strip()):
+        raise UsageError("'plan' is not a token; give the 64 hex digits that the dry run showed, or leave it out")
+    return value.strip()
+
+
+def read_reason(params: Mapping[str, Any]) -> str | None:
+    """Return the reason as the ledger keeps it, None without one. Raises UsageError for what is no sentence."""
     value = params.get("reason")
     if value is None:
         return None

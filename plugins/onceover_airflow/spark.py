@@ -12,10 +12,11 @@ import psutil
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from onceover.config.raw_stores import list_raw_stores
 from onceover.errors import ConfigurationError, OnceoverError, TerminalError, TransientError, UsageError
 from onceover.spark import class_archive
 
-_ADDRESSES = ("ONCEOVER_KAFKA", "ONCEOVER_WEBHDFS", "ONCEOVER_HDFS", "ONCEOVER_POSTGRES")
+_ADDRESSES = ("KAFKA", "WEBHDFS", "HDFS", "POSTGRES", "RAW_STORES")
 
 
 def spark_connection(conn_id: str) -> Connection:
@@ -39,7 +40,9 @@ def driver_environment(connection: Connection, environment: Mapping[str, str]) -
     """
     master, deploy_mode = master_of(connection), connection.extra_dejson.get("deploy-mode")
     if master.startswith(("yarn", "k8s")):
-        return {name: _without_secret(name, environment[name]) for name in _ADDRESSES if name in environment}
+        stores = (name.upper() for name in list_raw_stores())
+        names = dict.fromkeys(f"ONCEOVER_{name}" for name in (*_ADDRESSES, *stores))
+        return {name: _without_secret(name, environment[name]) for name in names if name in environment}
     if deploy_mode == "cluster":
         return {}  # SparkSubmitHook refuses any there; the cluster's own environment holds the addresses
     binaries = str(Path(sys.executable).parent)

@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from onceover.config.airflow import POOL
 from onceover.config.endpoints import home
+from onceover.spark.private_files import keep_files_private
 from onceover_airflow.run_request import chosen_name
 from onceover_airflow.spark import driver_environment, kill_family, meaning_of_exit, spark_connection
 
@@ -40,7 +41,8 @@ class SparkJobOperator(SparkSubmitOperator):
 
     def execute(self, context: Context) -> None:
         try:
-            super().execute(context)
+            with keep_files_private():
+                super().execute(context)
         except AirflowException as error:
             code = self._submission.returncode if self._submission is not None else None
             if (meaning := meaning_of_exit(code, self._what)) is not None:

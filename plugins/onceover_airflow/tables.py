@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onceover.model.finding_kinds import as_markdown
+from onceover.printable import escape
 
 XCOM_ROWS = 500
 EVIDENCE_WIDTH = 240
@@ -70,7 +71,7 @@ def _shown(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, Mapping):
-        return " ".join(f"{name}={_shown(held)}" for name, held in value.items())
+        return " ".join(f"{escape(str(name))}={_shown(held)}" for name, held in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(_shown(item) for item in value)
-    return str(value)
+    return escape(str(value))

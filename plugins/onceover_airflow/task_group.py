@@ -1,13 +1,26 @@
-"""The steps that every repair DAG shares: detect, repair, confirm, as one task group that can be mapped."""
+"""The steps that every repair DAG shares, as one task group that can be mapped: detect, repair, confirm, and the check
+of a range."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol, cast
 
-from airflow.sdk import XComArg, task_group
+from airflow.sdk import TriggerRule, WeightRule, XComArg, task_group
 
-from onceover_airflow.operators.repair import ConfirmOperator, DetectOperator, RepairOperator, Scope
+from onceover_airflow.operators.repair import (
+    CheckRangeOperator,
+    ConfirmOperator,
+    DetectOperator,
+    NeededOperator,
+    RepairOperator,
+    Scope,
+)
+
+ON_CALL, SCHEDULED, BACKFILL = 100, 10, 1
+"""Priorities in Spark's pool: a person on call waits for the repair that runs, and for no other."""
+CHECKS = 10
+"""Retries of the check of a range, half a minute apart."""
 
 
 class Steps(Protocol):
@@ -17,14 +30,33 @@ class Steps(Protocol):
     def expand(self, *, pipeline: Sequence[str] | XComArg) -> object: ...
 
 
-def repair_steps(*, scope: Scope, reason_needed: bool = False) -> Steps:
-    """Build the tasks detect, repair and confirm for a pipeline. A skipped repair skips its downstream tasks."""
+def repair_steps(*, scope: Scope, priority: int, reason_needed: bool = False) -> Steps:
+    """Build the tasks detect, needed, repair and confirm for a pipeline, and check if a run requests a range. A skipped
+    repair skips confirm, but not check."""
 
     @task_group(group_id="windows")
     def windows(pipeline: str) -> None:
         detect = DetectOperator(task_id="detect", pipeline=pipeline, scope=scope, reason_needed=reason_needed)
-        repair = RepairOperator(task_id="repair", pipeline=pipeline, detection=detect.output)
+        # Outside of Spark's pool: a skipped repair must not wait for another one's slot.
+        needed = NeededOperator(task_id="needed", pipeline=pipeline, detection=detect.output)
+        repair = RepairOperator(
+            task_id="repair",
+            pipeline=pipeline,
+            detection=detect.output,
+            priority_weight=priority,
+            weight_rule=WeightRule.ABSOLUTE,
+        )
         confirm = ConfirmOperator(task_id="confirm", pipeline=pipeline, detection=detect.output)
-        detect >> repair >> confirm
+        detect >> needed >> repair >> confirm
+        if scope == "run":
+            # Another repair that holds windows of the range has some minutes to end.
+            check = CheckRangeOperator(
+                task_id="check",
+                pipeline=pipeline,
+                detection=detect.output,
+                retries=CHECKS,
+                trigger_rule=TriggerRule.NONE_FAILED,
+            )
+            confirm >> check
 
     return cast(Steps, windows)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.airflow_home import DAGS, make_project, name_airflow_home
+from tests.dags.doubles import Library
+from tests.programs import write_python_program
+
+from onceover.detection import plan as plan_module
+from onceover.detection import service as detection_service
+from onceover.repair import range_outcome
+from onceover.repair import service as repair_service
 
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag
@@ -28,3 +36,38 @@ def dag_bag(home: Path) -> DagBag:
     from airflow.dag_processing.dagbag import DagBag
 
     return DagBag(DAGS)
+
+
+@pytest.fixture(scope="session")
+def database() -> None:
+    """Airflow's own tables in the throwaway home."""
+    from airflow.utils.db import initdb
+
+    initdb()
+
+
+@pytest.fixture
+def library(database: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
+    stand_in = Library()
+    monkeypatch.setattr(detection_service, "detect", stand_in.detect)
+    monkeypatch.setattr(plan_module, "plan_repair", stand_in.plan_repair)
+    monkeypatch.setattr(repair_service, "confirm", stand_in.confirm)
+    monkeypatch.setattr(range_outcome, "judge_range", stand_in.judge_range)
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[*]"}')
+    return stand_in
+
+
+@pytest.fixture
+def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that holds one line for each spark-submit."""
+    submitted = tmp_path / "submitted"
+    write_python_program(
+        tmp_path / "spark-submit",
+        f"""
+        import sys
+        with open({str(submitted)!r}, "a") as file:
+            print(*sys.argv[-5:], file=file)
+        """,
+    )
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    return submitted

@@ -7,22 +7,27 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk import DAG
+from airflow.sdk import DAG, WeightRule
 from airflow.serialization.serialized_objects import DagSerialization
 
 from onceover.config.airflow import POOL
 from onceover_airflow.operators.repair import RepairOperator
 from onceover_airflow.retries import RETRY_POLICY
+from onceover_airflow.task_group import CHECKS
 
 pytestmark = pytest.mark.airflow
 
 DAGS = Path(__file__).parents[2] / "dags"
 REPAIRS = ["repair_failed_windows", "repair_history", "repair_on_call"]
-NAMES = ["audit_against_log", "expire_raw", *REPAIRS, "sweep_certified", "watch_deadlines"]
+DECISIONS = ["accept_loss", "decide_conflict", "restore_window", "take_windows"]
+EXAMPLE = "example_downstream"
+OTHERS = ["announce_published", "audit_against_log", "expire_raw", "sweep_certified", "watch_deadlines"]
+NAMES = sorted([*DECISIONS, EXAMPLE, *OTHERS, *REPAIRS])
 
 
 def test_all_dags_load(dag_bag: DagBag) -> None:
@@ -47,13 +52,13 @@ def test_dag_has_its_files_name_and_a_runbook(dag: DAG) -> None:
 def test_dag_has_tags_and_does_not_catch_up(dag: DAG) -> None:
     assert "onceover" in dag.tags
     assert not dag.catchup
-    assert dag.is_paused_upon_creation is False
+    assert dag.is_paused_upon_creation is (dag.dag_id == EXAMPLE)
 
 
 def test_task_has_owner_deadline_and_retries_of_transient_errors(dag: DAG) -> None:
     for task in dag.tasks:
         assert task.owner == "onceover", task.task_id
-        assert task.retries == 2, task.task_id
+        assert task.retries == (CHECKS if task.task_id == "windows.check" else 2), task.task_id
         assert task.execution_timeout is not None, task.task_id
         assert task.retry_policy == RETRY_POLICY, task.task_id
 
@@ -65,6 +70,15 @@ def test_spark_task_runs_alone_and_reruns_when_cleared(dag_bag: DagBag, dag_id: 
     assert repair.pool == POOL
     assert isinstance(repair, RepairOperator)
     assert repair.durable is False
+
+
+@pytest.mark.parametrize("dag_id", DECISIONS)
+def test_decision_is_one_task_by_hand_for_a_reason(dag_bag: DagBag, dag_id: str) -> None:
+    decision = dag_bag.dags[dag_id]
+
+    assert (decision.timetable.can_be_scheduled, len(decision.tasks), decision.max_active_runs) == (False, 1, 4)
+    assert {"decision", "on call"} <= decision.tags
+    assert [*decision.params][:: len(decision.params) - 1] == ["pipeline", "reason"]
 
 
 def test_dag_survives_being_stored(dag: DAG) -> None:
@@ -80,11 +94,30 @@ def test_dag_is_only_wiring(dag: DAG) -> None:
     assert not re.search(r"\b(import|from) (onceover|pyspark|hdfs|psycopg)\b(?!_)", code)
 
 
-def test_history_interval_is_a_utc_day(dag_bag: DagBag) -> None:
-    timetable = DagSerialization.from_dict(DagSerialization.to_dict(dag_bag.dags["repair_history"])).timetable
+def test_history_is_for_backfills_of_utc_days_alone(dag_bag: DagBag) -> None:
+    stored = DagSerialization.from_dict(DagSerialization.to_dict(dag_bag.dags["repair_history"]))
+    first, last = datetime(2026, 2, 27, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)
 
-    assert timetable.serialize() | {"expression": "0 0 * * *", "timezone": "UTC"} == timetable.serialize()
-    assert type(timetable).__name__ == "CronDataIntervalTimetable"
+    assert stored.timetable.periodic, "else Airflow's form offers no backfill"
+    assert stored.next_dagrun_info(last_automated_run_info=None) is None, "the scheduler makes no idle run"
+    assert [info.data_interval for info in stored.iter_dagrun_infos_between(first, last)] == [
+        (day, day + timedelta(days=1)) for day in (first, first + timedelta(days=1), last)
+    ]
+
+
+def test_on_call_goes_ahead_of_schedules_and_they_of_backfills(dag_bag: DagBag) -> None:
+    repairs = [dag_bag.dags[name].get_task("windows.repair") for name in ("repair_on_call", *REPAIRS[:2])]
+
+    assert [getattr(task, "priority_weight", None) for task in repairs] == [100, 10, 1]
+    assert {getattr(task, "weight_rule", None) for task in repairs} == {WeightRule.ABSOLUTE}
+
+
+@pytest.mark.parametrize("dag_id", REPAIRS)
+def test_skipping_a_repair_needs_no_slot_of_spark(dag_bag: DagBag, dag_id: str) -> None:
+    needed = dag_bag.dags[dag_id].get_task("windows.needed")
+
+    assert needed.pool != POOL
+    assert "windows.repair" in needed.downstream_task_ids
 
 
 def test_loading_the_dags_opens_nothing(home: Path) -> None:

@@ -44,7 +44,7 @@ FORM = {
                                 "expr": {"type": "string"},
                                 "for": DURATION,
                                 "labels": {**TEXTS, "required": ["severity"]},
-                                "annotations": {**TEXTS, "required": ["summary", "description", "runbook"]},
+                                "annotations": {**TEXTS, "required": ["summary", "description", "runbook", "page"]},
                             },
                         },
                     },
@@ -86,13 +86,19 @@ def test_alerts_and_runbook_sections_match() -> None:
         assert "\n    onceover " in there[runbook], "a command to run"
 
 
+def test_pages_say_how_many_alerts_there_are() -> None:
+    number = {10: "ten", 11: "eleven", 12: "twelve"}[len(ALERTS)]
+    assert f"these {number} alerts" in read("docs/runbook.md").text
+    assert f"{number} alerts" in (ROOT / "CHANGELOG.md").read_text()
+
+
 def test_alerts_about_findings_are_those_of_the_table() -> None:
     wanted = [case.alert for meaning in MEANINGS.values() for case in meaning.cases if case.alert]
     about = {"onceover_open_findings", "onceover_hole_offsets"}
     assert [_of_table(alert) for alert in ALERTS if metrics_of(alert["expr"]) & about] == wanted
-    for case in (case for meaning in MEANINGS.values() for case in meaning.cases if case.alert):
+    for kind, case in [(kind, case) for kind, meaning in MEANINGS.items() for case in meaning.cases if case.alert]:
         (rule,) = (alert for alert in ALERTS if case.alert and alert["alert"] == case.alert.name)
-        assert f'"{case.reason}"' in rule["expr"]
+        assert f'"{case.reason or kind}"' in rule["expr"]
 
 
 def _of_table(rule: dict[str, Any]) -> Alert:

@@ -34,7 +34,7 @@ FORM = {
                     "items": {
                         "type": "object",
                         "required": ["name", "type", "query"],
-                        "properties": {"type": {"enum": ["datasource", "query"]}},
+                        "properties": {"type": {"enum": ["datasource", "query", "textbox"]}},
                     },
                 }
             },
@@ -81,7 +81,7 @@ FORM = {
 def test_file_has_the_form_of_a_dashboard() -> None:
     jsonschema.validate(DASHBOARD, FORM)
     assert len({panel["id"] for panel in PANELS}) == len(PANELS)
-    assert [each["name"] for each in DASHBOARD["templating"]["list"]] == ["datasource", "pipeline"]
+    assert [each["name"] for each in DASHBOARD["templating"]["list"]] == ["datasource", "pipeline", "airflow"]
 
 
 def test_no_panel_lies_on_another_or_beyond_the_edge() -> None:
@@ -105,3 +105,11 @@ def test_panel_uses_only_exposed_metrics(panel: dict[str, Any]) -> None:
 def test_metric_is_on_the_dashboard_or_in_an_alert() -> None:
     shown = {name for panel in PANELS for target in panel["targets"] for name in metrics_of(target["expr"])}
     assert EXPOSED.keys() == shown | metrics_of((ROOT / "deploy" / "alerts.yml").read_text())
+
+
+def test_panels_of_a_pipeline_open_its_page() -> None:
+    of_pipelines = [each for each in PANELS if "pipeline" in each["targets"][0]["legendFormat"]]
+    assert len(of_pipelines) == len(PANELS) - 1
+    for panel in of_pipelines:
+        (link,) = panel["fieldConfig"]["defaults"]["links"]
+        assert link["url"] == "${airflow}/onceover/${__field.labels.pipeline}", panel["title"]

@@ -10,7 +10,7 @@ from tests.docs.pages import DOCS, PAGES, Page, read
 WIDTH = 120
 NAMES = (
     *("backup", "benchmarks", "concepts", "decisions", "deployment", "development", "maintenance", "observability"),
-    *("offsets", "operations", "pace", "pipeline-reference", "runbook", "security"),
+    *("offsets", "operations", "pace", "page", "pipeline-reference", "raw-stores", "runbook", "security", "sinks"),
 )
 
 

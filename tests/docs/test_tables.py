@@ -116,6 +116,7 @@ def test_reference_has_every_key_with_its_default(heading: str, table: Any) -> N
         text = shown[key].strip('"')
         accepted = {text, parse_duration(text), *({None, ""} if text == "none" else ())}
         accepted |= {int(text)} if text.isdecimal() else {()} if text == "[]" else set()
+        accepted |= {text == "true"} if text in ("true", "false") else set()
         accepted |= {None} if key == "schema" else {""} if key == "group" else set()  # by the format; by the name
         assert default in accepted, key
 

@@ -9,6 +9,8 @@ import psutil
 import pytest
 from tests.faults.conftest import Jobs
 from tests.integration.lane import Lane, event
+from tests.integration.orphans import repair
+from tests.integration.planted_failures import count_certified
 
 from onceover.config.endpoints import address
 from onceover.fault_points import Step
@@ -117,11 +119,12 @@ def test_ingest_killed_before_its_ledger_offset_lands_nothing(lanes: Lanes, jobs
 
 
 @pytest.mark.rare
-def test_paused_driver_that_was_replaced_changes_nothing(lanes: Lanes, jobs: Jobs) -> None:
-    lane = lanes(idle_after="1s")
+@pytest.mark.parametrize(("step", "sink"), [*((s, "append") for s in Step), (Step.INCREMENTED, "transactional")])
+def test_paused_driver_that_was_replaced_changes_nothing(lanes: Lanes, jobs: Jobs, step: Step, sink: str) -> None:
+    lane = lanes(idle_after="1s", more=f'sink = "{sink}"')
     lane.produce([event(n) for n in range(10)])
     paused, other = jobs("ingest.py", "--pipeline", lane.name), jobs("ingest.py", "--pipeline", lane.name)
-    paused.start(stop_after=Step.APPENDED)
+    paused.start(stop_after=step)
     paused.wait_until_held(120)
     other.start()
     wait_for(is_closed(lane), 120, "the other driver to finish")
@@ -129,10 +132,11 @@ def test_paused_driver_that_was_replaced_changes_nothing(lanes: Lanes, jobs: Job
     before = read_everything(lane)
     paused.resume()
     assert paused.wait(60) != 0
-    assert "taken over" in paused.read_log()
+    said = "taken over" if sink == "append" else "idle-in-transaction timeout"
+    assert said in paused.read_log()
     assert read_everything(lane) == before
-    detection = lane.detect()
-    assert len(lane.repair(detection.request_id or 0).confirmed) == 2
+    repair(lane)
+    assert count_certified(lane) == 2
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1), (5.0, "a"): (5, 5, 1)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -98,10 +99,11 @@ def produce_compressed(topic: str, records: int) -> None:
     assert producer.flush(30) == 0
 
 
-def damage_batch(stack: Stack, topic: str) -> None:
-    """Overwrite some of the topic's first batch that gzip compressed, behind the running broker's back."""
+def damage_batch(stack: Stack, topic: str, number: int = 0) -> None:
+    """Overwrite some of one of the topic's batches that gzip compressed, behind the running broker's back."""
     (segment,) = (stack.local / "kafka" / "data" / f"{topic}-0").glob("*.log")
     content = segment.read_bytes()
+    starts = [found.start() for found in re.finditer(re.escape(b"\x1f\x8b\x08"), content)]
     with segment.open("r+b") as file:
-        file.seek(content.index(b"\x1f\x8b") + 12)
+        file.seek(starts[number] + 12)
         file.write(b"\xff" * 8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,10 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from hdfs import InsecureClient
 from pyspark.sql import SparkSession
 from tests.integration.program import run
+from tests.integration.raw_oracles import read_hbase, read_hdfs, read_log
 
 from onceover.audit import store as audit_store
 from onceover.audit.log_job import audit_log
@@ -25,7 +25,8 @@ from onceover.compaction.job import CompactionResult, CompactRun, take_over_foun
 from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.context import PipelineContext, open_ledger, open_pipeline
-from onceover.detection.service import Detection, PlannedRepair, detect, plan_repair
+from onceover.detection.plan import PlannedRepair, plan_repair
+from onceover.detection.service import Detection, detect
 from onceover.detection.sweep import SweepResult, sweep_pipeline
 from onceover.fault_points import FaultPoint
 from onceover.ingest.cutover import Migration, migrate_contract
@@ -42,6 +43,7 @@ from onceover.model.pipeline import Pipeline
 from onceover.model.window import Window, WindowRange, format_moment, from_ms
 from onceover.offset_stores.admin import set_offsets
 from onceover.raw.layout import Layout
+from onceover.raw.store import RawStore, open_store
 from onceover.raw.window_files import WindowFiles
 from onceover.recovery.cutovers import search_raw
 from onceover.recovery.job import RebuildResult, rebuild_pipeline
@@ -144,9 +146,9 @@ class Lane:
                     return done
         raise AssertionError(f"windows are still open after {turns} turns: {done[-1]}")
 
-    def detect(self, window_range: WindowRange | None = None, *, force: bool = False) -> Detection:
+    def detect(self, window_range: WindowRange | None = None, **how: Any) -> Detection:
         with self.open() as context:
-            return detect(context, who="test", why="a test", window_range=window_range, force=force)
+            return detect(context, who="test", why="a test", window_range=window_range, **how)
 
     def repair(self, request_id: int) -> Confirmation:
         """Do as `jobs/repair.py` does, on this process's session, and then as the DAG's confirm does."""
@@ -187,7 +189,7 @@ class Lane:
     def plan(self, window_range: WindowRange) -> tuple[PlannedRepair, ...]:
         """Return the plan of a dry run of `onceover repair`."""
         with self.open() as context:
-            return plan_repair(context, window_range=window_range)
+            return plan_repair(context, window_range=window_range).windows
 
     def set_offsets(self, offsets: Mapping[int, int]) -> None:
         """Do as `onceover offsets set` does."""
@@ -238,7 +240,25 @@ class Lane:
             return read_registered(ledger, self.name)
 
     def files(self) -> WindowFiles:
-        return WindowFiles(address("webhdfs"), self.layout)
+        with self.open() as context:
+            return context.files
+
+    def store(self) -> RawStore:
+        """Return the raw store, for a test that damages raw."""
+        with self.open() as context:
+            return open_store(context.raw_address)
+
+    def read(self, path: str) -> bytes:
+        """Return a file of raw."""
+        content = self.store().read(path)
+        assert content is not None
+        return content
+
+    def overwrite(self, path: str, content: bytes) -> None:
+        """Put other bytes in a file's place, behind the ledger's back."""
+        store = self.store()
+        store.remove(path)
+        store.append(path, [content])
 
     def hdfs(self) -> InsecureClient:
         return InsecureClient(address("webhdfs"), user="root")
@@ -255,13 +275,9 @@ class Lane:
 
     def raw(self) -> dict[str, bytes]:
         """Return the content of every file below the pipeline's root, without the root's markers and contracts."""
-        client, root = self.hdfs(), f"{self.layout.raw_root}/{self.name}"
-        files: dict[str, bytes] = {}
-        for folder, _, names in client.walk(root):
-            for name in () if folder in (f"{root}/marker", f"{root}/contracts") else names:
-                with client.read(f"{folder}/{name}") as reader:
-                    files[f"{folder}/{name}".removeprefix(root + "/")] = reader.read()
-        return files
+        read = read_hbase if self.pipeline.storage.raw_store == "hbase" else read_hdfs
+        files = read(f"{self.layout.raw_root}/{self.name}")
+        return {name: content for name, content in files.items() if not name.startswith(("marker/", "contracts/"))}
 
     def lines(self) -> list[tuple[str, Line]]:
         """Return every intact line with its file; leaves out torn lines."""
@@ -277,22 +293,7 @@ class Lane:
 
     def log(self) -> dict[tuple[int, int], tuple[bytes | None, bytes | None]]:
         """Read the topic by another client: key and value by (Kafka partition, offset)."""
-        consumer = Consumer({"bootstrap.servers": address("kafka"), "group.id": f"oracle-{uuid.uuid4().hex}",
-                             "enable.partition.eof": True, "enable.auto.commit": False})  # fmt: skip
-        partitions = consumer.list_topics(self.topic).topics[self.topic].partitions
-        consumer.assign([TopicPartition(self.topic, p, 0) for p in partitions])
-        records: dict[tuple[int, int], tuple[bytes | None, bytes | None]] = {}
-        at_end = 0
-        while at_end < len(partitions):
-            message = consumer.poll(10)
-            assert message is not None, "the broker has gone quiet"
-            if message.error():
-                at_end += 1
-            else:
-                at = (message.partition() or 0, message.offset() or 0)
-                records[at] = (message.key(), message.value())
-        consumer.close()
-        return records
+        return read_log(self.topic)
 
 
 def _minute(moment: object) -> float:

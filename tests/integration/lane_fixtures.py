@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
 from tests.integration.lane import EVENTS, Lane
+from tests.own_stack import ROOT
 
 from onceover.config.endpoints import address, pipelines_folder
 from onceover.ledger.migrate import upgrade_schema
@@ -32,6 +34,9 @@ def spark_session(stack: Stack) -> Iterator[SparkSession]:
             "--conf spark.hadoop.dfs.client.retry.window.base=10 pyspark-shell",
         )
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        # Spark's workers take both when the JVM starts; test_third_store.py keeps raw in a folder.
+        environment.setenv("ONCEOVER_RAW_STORES", "folder=tests.folder_store:FolderStore")
+        environment.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
         session = build("integration tests")
         yield session
         session.stop()
@@ -81,5 +86,18 @@ def over(lanes: Callable[..., Lane], stack: Stack) -> Callable[..., Lane]:
             text = lane.toml.read_text()
             lane.toml.write_text(text.replace("[ingest]", f'[ingest]\noffset_path = "/checkpoints/{lane.name}"'))
         return lane
+
+    return make
+
+
+def put_on_hbase(lanes: Callable[..., Lane], stack: Stack) -> Callable[..., Lane]:
+    """Return a maker of lanes whose raw is on HBase."""
+    stack.up(["hbase"])
+
+    def make(toml: str = EVENTS, **settings: Any) -> Lane:
+        more = settings.pop("more", "")
+        if "{more}" not in toml:
+            toml += "{more}"
+        return lanes(toml, more=f'{more}\n[storage]\nraw_store = "hbase"', **settings)
 
     return make

@@ -43,7 +43,7 @@ def fail(*_: object) -> Any:
 
 def append(lane: Lane, minute: int, content: bytes) -> None:
     """Append to the file of the window at that minute, without a landing."""
-    lane.hdfs().write(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)), content, append=True)
+    lane.store().append(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)), [content])
 
 
 def copy_line(lane: Lane, offset: int) -> bytes:
@@ -88,7 +88,7 @@ def lose_ledger() -> None:
 
 
 def delete_window(lane: Lane, minute: int) -> None:
-    lane.hdfs().delete(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)))
+    lane.store().remove(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)))
 
 
 def expire(lane: Lane, below: int) -> None:

@@ -144,4 +144,4 @@ def append_other_content(lane: Lane, offset: int, at: int | None = None) -> None
     name, original = next((name, x) for name, x in lane.lines() if x.record.offset == offset)
     other = change_record(original, offset=offset if at is None else at, value=b"other rubbish")
     path = f"{lane.layout.raw_root}/{lane.name}/{name}"
-    lane.hdfs().write(path, encode_append(other), append=True)
+    lane.store().append(path, [encode_append(other)])

@@ -7,12 +7,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.chromium import open_chromium
 from tests.conftest import pause_when_all_have_ended
 from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.page_visits import repair_on_page
 from tests.integration.planted_failures import replay
 
+from onceover.config.endpoints import address
 from onceover.model.window import to_ms
 from onceover_local.airflow_rest import AirflowRest, wait_for
+from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.airflow]
 Lanes = Callable[..., Lane]
@@ -45,9 +49,20 @@ def read_result(airflow: AirflowRest, dag: str, run: str, pipeline: str, task: s
     raise AssertionError(f"{task} of {run} returned nothing for {pipeline}: {airflow.tasks(dag, run)}")
 
 
-def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, airflow: AirflowRest) -> None:
+def list_heard(airflow: AirflowRest, pipeline: str) -> list[dict[str, Any]]:
+    """Return what the example DAG, which is scheduled on the assets, heard of the pipeline."""
+    heard: list[dict[str, Any]] = []
+    for run in airflow.runs("example_downstream"):
+        if run["state"] == "success":
+            result = airflow.result("example_downstream", run["dag_run_id"], "rerun")
+            heard += [e for e in result if e["pipeline"] == pipeline] if isinstance(result, list) else []
+    return heard
+
+
+def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack: Stack, airflow: AirflowRest) -> None:
     lane = lanes(minutes=60)
     assert not airflow.import_errors()
+    airflow.pause("example_downstream", False)  # a paused DAG hears nothing of what is announced meanwhile
 
     # On schedule: what was landed twice is repaired, everything else certified.
     lane.produce([make_event(day, hour) for day in (1, 2, 3, 4) for hour in (1, 1.5, 2)])
@@ -77,7 +92,8 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, airflo
     whole = {"pipeline": lane.name, "from": "2013-01-01T00:00Z", "to": "2013-01-03T00:00Z"}
     refused = airflow.trigger("repair_on_call", whole)  # for want of a reason; looked at below
     dry = run_dag(airflow, "repair_on_call", {**whole, "dry_run": True})
-    plan = read_result(airflow, "repair_on_call", dry, lane.name, "windows.detect")["plan"]
+    planned = read_result(airflow, "repair_on_call", dry, lane.name, "windows.detect")
+    plan = planned["plan"]
     assert [(row["window"], row["counted"], row["distinct"]) for row in plan] == [
         ("2013-01-01T01:00Z", 4, 3),
         ("2013-01-02T01:00Z", 4, 3),
@@ -85,12 +101,21 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, airflo
     assert list_states(airflow, "repair_on_call", dry)["windows.repair"] == "skipped"
     assert count_uncertified(lane) == 2
 
-    # A real run needs a reason, and the reason lands in the ledger with who asked.
+    # A real run needs a reason, and the reason lands in the ledger with who asked: here by an alert's link, a login and
+    # one click on the page, which follows the run until every window is certified.
     airflow.wait_for_run("repair_on_call", refused, 300)
     assert airflow.run("repair_on_call", refused)["state"] == "failed"
     one_day = {**whole, "to": "2013-01-02T00:00Z", "reason": "numbers look doubled"}
-    asked = run_dag(airflow, "repair_on_call", one_day)
-    assert airflow.run("repair_on_call", asked)["state"] == "success"
+    other = airflow.trigger("repair_on_call", {**one_day, "plan": planned["token"]})  # the token of two days
+    airflow.wait_for_run("repair_on_call", other, 300)
+    assert airflow.run("repair_on_call", other)["state"] == "failed"
+    link = f"{lane.name}/range?from={one_day['from']}&to={one_day['to']}"
+    with open_chromium() as browser:
+        asked = repair_on_page(browser, stack, address("airflow"), link, one_day["reason"])
+    run_of_page = airflow.run("repair_on_call", asked)
+    assert run_of_page["state"] == "success"
+    assert run_of_page["note"].startswith("numbers look doubled\nhttp")
+    assert len(run_of_page["conf"]["plan"]) == 64, "the token of what was previewed"
     with lane.ledger() as ledger:
         query = "SELECT who, why FROM onceover.repair_request WHERE pipeline = %s ORDER BY request_id DESC"
         who = ledger.execute(query, [lane.name]).fetchone()
@@ -117,6 +142,36 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, airflo
     assert spark == {"2013-01-01": "skipped", "2013-01-02": "success", "2013-01-03": "skipped"}
     assert count_uncertified(lane) == 0
     assert lane.aggregates()[_hour(2, 1)] == (3, 3, 1)
+
+    # A restore by Airflow's user blocks the window; the on-call repair lifts that.
+    known = {"pipeline": lane.name, "window": "2013-01-02T01:00Z", "reason": "a second look"}
+    restored = run_dag(airflow, "restore_window", known)
+    assert airflow.run("restore_window", restored)["state"] == "success"
+    with lane.ledger() as ledger:
+        blocked = ledger.execute(
+            'SELECT blocked_why FROM onceover."window" WHERE pipeline = %s AND blocked_at IS NOT NULL', [lane.name]
+        ).fetchall()
+    assert [row["blocked_why"] for row in blocked] == ["restored to revision 1 by admin: a second look"]
+    assert lane.aggregates()[_hour(2, 1)] == (4, 4, 1)
+    second_day = {**whole, "from": "2013-01-02T00:00Z", "reason": "right after all"}
+    again = run_dag(airflow, "repair_on_call", second_day)
+    assert airflow.run("repair_on_call", again)["state"] == "success"
+    assert lane.aggregates()[_hour(2, 1)] == (3, 3, 1)
+    (repaired,) = (t for t in airflow.tasks("repair_on_call", again)
+                   if (t["task_id"], t["state"]) == ("windows.repair", "success"))  # fmt: skip
+    log = airflow.log("repair_on_call", again, "windows.repair", repaired["map_index"], repaired["try_number"])
+    assert "reading 1 window files and 0 of Parquet" in log, "the log of the task says how far it is"
+
+    # A DAG that is scheduled on the asset hears of all of it: repairs and restore, with windows, revisions and reasons.
+    announced = run_dag(airflow, "announce_published", {})
+    assert airflow.run("announce_published", announced)["state"] == "success"
+    reasons = {"numbers look doubled", "a second look", "right after all"}
+    wait_for(lambda: reasons <= {e["reason"] for e in list_heard(airflow, lane.name)}, 120, "the example to run")
+    by_reason = {e["reason"]: e for e in list_heard(airflow, lane.name)}
+    revisions = [[(w["start"], w["revision"]) for w in by_reason[why]["windows"]] for why in sorted(reasons)]
+    assert revisions == [[("2013-01-02T01:00Z", 3)], [("2013-01-01T01:00Z", 2)], [("2013-01-02T01:00Z", 4)]]
+    assert (by_reason["a second look"]["by"], by_reason["a second look"]["who"]) == ("restore", "admin")
+    airflow.pause("example_downstream", True)
 
     # A third reader: Kafka's log, raw and the aggregates hold the same records.
     audit = airflow.trigger("audit_against_log", {"pipeline": lane.name})

@@ -47,10 +47,8 @@ def test_audit_agrees_after_repair_and_names_each_difference(lanes: Lanes) -> No
         ledger.execute(f"UPDATE aggregates.{lane.name} SET amount_sum = 9 WHERE window_start = %s", [NOON])
     path = lane.layout.window_file(FIVE_PAST)
     stranger = encode_line(lane, 9, event(8, amount=99))
-    with lane.hdfs().read(path) as reader:
-        lines = [one for one in reader.read().split(b"\n") if one]
-    lane.hdfs().write(path, b"\n" + b"\n".join(one for one in lines if b'"amount": 8' not in one) + b"\n",
-                      overwrite=True)  # fmt: skip
+    lines = [one for one in lane.read(path).split(b"\n") if one]
+    lane.overwrite(path, b"\n" + b"\n".join(one for one in lines if b'"amount": 8' not in one) + b"\n")
     append(lane, 5, stranger)
     found = group_by_window(lane.audit())
     assert found["12:00Z"]["rows"] == ["+ (a,5,10,4)", "- (a,5,9,4)"]
@@ -160,9 +158,8 @@ def test_repair_with_fewer_records_than_certified_names_them(lanes: Lanes) -> No
     lane.detect()
     before = lane.aggregates()
     path = lane.layout.window_file(NOON)
-    with lane.hdfs().read(path) as reader:
-        content = reader.read()
-    lane.hdfs().write(path, content[: len(content) // 2], overwrite=True)
+    content = lane.read(path)
+    lane.overwrite(path, content[: len(content) // 2])
     request = lane.detect(minutes(0, 5), force=True).request_id or 0
     ((_, why),) = lane.repair(request).failed
     assert "0:0-5;" in why

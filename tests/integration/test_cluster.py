@@ -17,6 +17,7 @@ import pytest
 from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import count_certified, minutes
 from tests.own_stack import ROOT, embedded
+from tests.spark_door import RPC_FAILURE, ask
 
 from onceover.config.endpoints import address
 from onceover.errors import TransientError
@@ -75,6 +76,19 @@ def as_a_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], No
         monkeypatch.setenv("SPARK_LOCAL_IP", LOOPBACK)
 
     return begin
+
+
+def test_cluster_refuses_a_caller_without_its_secret(stack: Stack) -> None:
+    doors = json.loads((stack.local / "ports.json").read_text())
+    for part in ("spark-master", "spark-worker1", "spark-worker2"):
+        kind, answer = ask(LOOPBACK, doors[part], b"\0" * 16)
+        assert kind == RPC_FAILURE, part
+        assert "SASL" in answer, part
+    secret = (stack.local / "secrets" / "spark").read_text()
+    assert not [each for each in psutil.process_iter() if any(secret in part for part in each.cmdline())]
+    defaults = stack.local / "spark" / "conf" / "spark-defaults.conf"
+    assert secret in defaults.read_text()
+    assert defaults.stat().st_mode & 0o077 == 0
 
 
 def test_cluster_ingest_and_repair_outlive_worker_and_datanode(

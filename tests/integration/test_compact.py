@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import logging
+import re
 from collections.abc import Callable
 
 import pyarrow.parquet as pq
@@ -19,6 +21,7 @@ from tests.integration.compaction import (
 from tests.integration.lane import Lane
 from tests.integration.program import as_json, run
 
+from onceover.compaction import job
 from onceover.errors import BusyError
 from onceover.ledger import compactions
 from onceover.lines.escapes import escape_headers
@@ -64,6 +67,24 @@ def test_compaction_writes_each_record_once_to_smaller_parquet(lane: Lane) -> No
         kept = ledger.execute("SELECT DISTINCT why FROM onceover.compaction WHERE pipeline = %s", [lane.name])
         assert [row["why"] for row in kept] == ["room"]
     assert "beside the text" in lane.explain_text(0)
+
+
+@pytest.mark.rare
+def test_long_work_says_what_it_reads_and_what_is_left(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(job, "BYTES_AT_ONCE", 1)
+    caplog.set_level(logging.INFO, "onceover")
+    assert lane.verify(NOON)["equal"]
+    assert lane.audit()["equal"]
+    assert [result.why for result in lane.compact()] == [None, None]
+    for pattern in (
+        r"reading window 2026-03-01T12:00Z, 0\.\d MiB",
+        r"reading 600 offsets of Kafka's log and 2 files of raw, 0\.\d MiB",
+        r"reading 1 window files, 0\.\d MiB",
+        r"done with 1 of 2 windows, 300 of 600 records; 0\.\d MiB read; about \d+ s left",
+    ):
+        assert any(re.fullmatch(pattern, said) for said in caplog.messages), (pattern, caplog.messages)
 
 
 @pytest.mark.rare

@@ -37,7 +37,7 @@ def land_without_commit(lane: Lane, start: int | None = None) -> None:
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver._offsets, "commit", fail)
         if start is not None:
-            patch.setattr(driver, "_find_starts", lambda facts: {0: start})
+            patch.setattr(driver._positions, "find", lambda facts: {0: start})
         with pytest.raises(TransientError):
             driver.turn()
 

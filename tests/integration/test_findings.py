@@ -135,16 +135,15 @@ def test_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
     lane = lanes()
     land(lane)
     path = lane.layout.window_file(from_ms(NOON_MS))
-    with lane.hdfs().read(path) as reader:
-        content = reader.read()
-    lane.hdfs().delete(path)
+    content = lane.read(path)
+    lane.store().remove(path)
     detection = lane.detect()
     assert [f.kind for f in detection.failed[0].findings] == [Kind.MISSING_FILE]
     assert "are missing from the window file" in lane.explain(0)["findings"][0]["what"]
     (failed,) = lane.repair(detection.request_id or 0).failed
     assert "raw holds 0 of 5" in failed[1]
     assert lane.aggregates() == RIGHT, "raw that is gone never empties a window"
-    lane.hdfs().write(path, content)
+    lane.overwrite(path, content)
     assert lane.detect().certified == 1
 
 

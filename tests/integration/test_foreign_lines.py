@@ -53,18 +53,17 @@ def test_forged_line_beyond_the_log_blocks_until_taken_out(lanes: Lanes) -> None
     land(lane)
     own = next(each for _, each in lane.lines())
     path = lane.layout.window_file(from_ms(NOON_MS))
-    with lane.hdfs().read(path) as reader:
-        right = reader.read()
+    right = lane.read(path)
     append(lane, 0, encode_append(change_record(own, offset=10**15)))
     assert len(lane.repair(lane.detect().request_id or 0).failed) == 1
     again = lane.detect()  # requests another repair, which has not read the file yet
     explained = lane.explain(0)
     assert {Kind(f["kind"]) for f in explained["findings"]} == {Kind.UNACCOUNTED_BYTES, Kind.FOREIGN_LINE}
     assert (explained["state"], lane.aggregates()) == ("failed", RIGHT)
-    lane.hdfs().write(path, right[: right.rstrip(b"\n").rindex(b"\n") + 1], overwrite=True)
+    lane.overwrite(path, right[: right.rstrip(b"\n").rindex(b"\n") + 1])
     ((_, reason),) = lane.repair(again.request_id or 0).failed
     assert "raw holds 4 of 5" in reason
     assert {Kind(f["kind"]) for f in lane.explain(0)["findings"]} == {Kind.MISSING_FILE}
-    lane.hdfs().write(path, right, overwrite=True)
+    lane.overwrite(path, right)
     assert lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).failed == ()
     assert (lane.explain(0)["state"], lane.aggregates()) == ("certified", RIGHT)

@@ -77,7 +77,7 @@ def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Callable[..., La
     lost = sorted(name for name in lane.raw())[number]
     with connect(address("postgres"), "test") as ledger:
         ledger.execute("DROP SCHEMA onceover CASCADE")
-    lane.hdfs().delete(f"{lane.layout.raw_root}/{lane.name}/{lost}")
+    lane.store().remove(f"{lane.layout.raw_root}/{lane.name}/{lost}")
     found = json.loads(rebuild(lane).stdout)
     assert (found["windows"], found["expired"], found["records"], len(found["holes"])) == (3, 1, 15, 1)
     assert found["batches"] == 1

@@ -7,15 +7,23 @@ from datetime import timedelta
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane_fixtures import put_on_hbase
 from tests.integration.planted_failures import fail, minutes, replay
 
 from onceover.errors import TransientError
 from onceover.lines.escapes import escape_headers
 from onceover.model.finding_kinds import Kind
 from onceover.observability import snapshot
+from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
+
+
+@pytest.fixture(params=["hdfs", pytest.param("hbase", marks=pytest.mark.rare)])
+def lanes(request: pytest.FixtureRequest, lanes: Lanes, stack: Stack) -> Lanes:
+    """Return a maker of lanes, whose raw is on each store in turn."""
+    return lanes if request.param == "hdfs" else put_on_hbase(lanes, stack)
 
 
 def test_clean_run_is_certified_from_the_ledger_without_repair(lanes: Lanes) -> None:
@@ -135,7 +143,7 @@ def test_lines_of_a_failed_attempt_are_unaccounted_bytes_only(lanes: Lanes) -> N
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ingest.batch_steps.increment", fail)
+        patch.setattr("onceover.ingest.sinks.increment", fail)
         with pytest.raises(TransientError):
             driver.turn()
     assert len(lane.lines()) == 5, "the attempt's lines are there"

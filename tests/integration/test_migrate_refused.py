@@ -27,7 +27,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver
 from onceover.repair import service as repair_service
 from onceover.repair.job import RepairOutcome, RepairRun
-from onceover.repair.progress import RepairProgress
+from onceover.repair.progress import WindowProgress
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
@@ -40,7 +40,7 @@ def repair_as(lane: Lane, entry: RegisteredPipeline, request_id: int) -> RepairO
         request = repair_requests.read_request(context.ledger, lane.name, request_id)
         claimed, accounted = repair_requests.claim(context.ledger, request)
         try:
-            repair = RepairRun(lane.spark, context, entry, request, FaultPoint(), RepairProgress(1, 0))
+            repair = RepairRun(lane.spark, context, entry, request, FaultPoint(), WindowProgress(1, 0))
             return repair.run(claimed, accounted)
         finally:
             repair_requests.drop_claims(context.ledger, lane.name, claimed)

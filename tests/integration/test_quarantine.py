@@ -46,10 +46,10 @@ def test_sweep_reports_quarantine_that_lost_records(lanes: Callable[..., Lane]) 
     ((day, length),) = lane.files().list_quarantine_days().items()
     path = lane.layout.quarantine_file(day)
     content = lane.raw()[f"quarantine/{day}.log"]
-    lane.hdfs().write(path, content[:-10], overwrite=True)
+    lane.overwrite(path, content[:-10])
     (short,) = lane.sweep().quarantine
     assert (short.day, short.path, short.expected_length, short.file_length) == (day, path, length, length - 10)
-    lane.hdfs().delete(path)
+    lane.store().remove(path)
     done = run("sweep", lane.name)
     assert (done.returncode, f"quarantine of {day} has 0 of {length} bytes" in done.stdout) == (1, True)
     declare = ("retention", lane.name, "--adopt-missing", "--json")

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from tests.integration.compaction import list_states
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import minutes, replay
 
 from onceover.errors import ContractChangedError
+from onceover.ledger import expiries
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import from_ms
 from onceover.repair.proof import prove
@@ -106,6 +108,10 @@ def test_missing_raw_never_empties_a_window(lanes: Lanes) -> None:
     assert Kind.MISSING_FILE in [f.kind for f in detection.failed[0].findings]
     assert lane.repair(detection.request_id or 0).confirmed == ()
     assert lane.aggregates() == before
+    assert list_states(lane) == ["damaged"], "its certificate is valid, but raw would not give it again"
+    assert lane.explain(0)["state"] == "damaged"
+    with lane.ledger() as ledger:
+        assert expiries.list_expirable(ledger, lane.name, 0) == [], "retention keeps what is left of its raw"
 
 
 def test_offsets_ahead_leave_a_hole_and_close_no_window_beyond(lanes: Lanes) -> None:

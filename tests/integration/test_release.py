@@ -143,7 +143,7 @@ def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     other = change_record(known, value=make_nameless(2, 5))
     unlanded = change_record(known, offset=77)
     path = lane.layout.quarantine_file(day)
-    lane.hdfs().write(path, encode_append(other, unlanded), append=True)
+    lane.store().append(path, [encode_append(other, unlanded)])
     before = lane.raw()
     with lane.ledger() as ledger:
         ledger.execute(

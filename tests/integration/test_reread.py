@@ -36,9 +36,8 @@ def path_at(lane: Lane, minute: int) -> str:
 
 def truncate(lane: Lane, minute: int, keep: int) -> None:
     """Cut the window file behind the ledger's back, as a lost replica does."""
-    with lane.hdfs().read(path_at(lane, minute)) as reader:
-        content = reader.read()
-    lane.hdfs().write(path_at(lane, minute), content[:keep], overwrite=True)
+    content = lane.read(path_at(lane, minute))
+    lane.overwrite(path_at(lane, minute), content[:keep])
 
 
 def count_lines(lane: Lane) -> dict[str, int]:
@@ -71,8 +70,7 @@ def test_truncated_window_is_read_again_from_kafka(lanes: Lanes) -> None:
 @pytest.mark.rare
 def test_only_landings_that_raw_lacks_are_read_again(lanes: Lanes) -> None:
     lane = make_certified(lanes, most=2)
-    with lane.hdfs().read(path_at(lane, 5)) as reader:
-        content = reader.read()
+    content = lane.read(path_at(lane, 5))
     truncate(lane, 5, content.rindex(b"\n\n") + 1)
     plan, done = lane.reread(5)
     (again,) = plan.held
@@ -85,7 +83,7 @@ def test_only_landings_that_raw_lacks_are_read_again(lanes: Lanes) -> None:
 @pytest.mark.rare
 def test_blocked_window_without_a_file_is_read_again(lanes: Lanes) -> None:
     lane = make_certified(lanes)
-    lane.hdfs().delete(path_at(lane, 5))
+    lane.store().remove(path_at(lane, 5))
     lane.sweep()
     for _ in range(3):
         lane.repair(lane.detect().request_id or 0)
@@ -153,7 +151,7 @@ def test_lost_parquet_file_is_replaced_by_text_from_kafka(lanes: Lanes) -> None:
     made = {one.due.window_start: one.due for one in lane.compact()}
     expire_text(lane)
     start = from_ms(NOON_MS + 5 * 60_000)
-    lane.hdfs().delete(lane.layout.parquet_file(start, made[start].digest))
+    lane.store().remove(lane.layout.parquet_file(start, made[start].digest))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(repair_requests, "create_request", interrupt)
         with pytest.raises(KeyboardInterrupt):

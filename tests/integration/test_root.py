@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.other_ledger import copy_ledger, make_ledger
 from tests.integration.program import run
+from tests.integration.releases import look
 from tests.raw_lines import change_record, encode_append
 
 from onceover.config.endpoints import address
@@ -157,8 +158,14 @@ def test_root_of_a_future_format_is_refused_and_keeps_its_marker(lane: Lane) -> 
     for act in (lane.ingest, lane.detect, lane.sweep, lane.rebuild):
         with pytest.raises(OnceoverError, match="landed batches" if act == lane.rebuild else f"{name}.*of format 3"):
             act()
+    for read in (lane.audit, lambda: lane.verify(from_ms(NOON_MS)), lambda: look(lane)):
+        with pytest.raises(OnceoverError, match=f"{name}.*of format 3"):
+            read()
+    refusal = f"{name} on HDFS says that raw is of format 3"
+    listed = run("quarantine", lane.name, "list")
+    assert (listed.returncode, refusal in listed.stderr) == (1, True), listed.stderr
     code, said = take_root(lane)
-    assert (code, f"{name} on HDFS says that raw is of format 3" in said) == (1, True), said
+    assert (code, refusal in said) == (1, True), said
     with connect(address("postgres"), "test") as ledger:
         ledger.execute("DROP SCHEMA onceover CASCADE")
     with pytest.raises(OnceoverError, match=f"{name}.*of format 3"):

@@ -39,6 +39,8 @@ def test_backfill_needs_no_reason() -> None:
     [
         ({"reason": "x", "force": "false"}, "'force' is a str"),
         ({"reason": "x", "dry_run": 1}, "'dry_run' is a int"),
+        ({"reason": "x", "plan": "abc"}, "'plan' is not a token"),
+        ({"reason": "x", "plan": 7}, "'plan' is not a token"),
         ({"reason": "x" * 501}, "501 characters"),
         ({"reason": "a\x00b"}, "cannot be shown"),
         ({"reason": 7}, "write a sentence"),

@@ -11,7 +11,7 @@ from onceover.config.endpoints import address, pipelines_folder
 from onceover.fault_points import Step
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model.pipeline import OFFSET_STORES
-from onceover_demo.experiments import auto_commit, late_commit, stores
+from onceover_demo.experiments import auto_commit, late_commit, sinks, stores
 from onceover_demo.experiments.pipeline import Trial
 from onceover_demo.experiments.topic import RecordsOutcome, count_outcome
 from onceover_demo.warm import WarmJobs
@@ -78,3 +78,9 @@ def test_kill_after_the_landing_loses_and_leaves_no_duplicate(make: Make, store:
     assert killed.right
     assert killed.raw.lost == 0
     assert killed.raw.repeated == stores.EACH
+
+
+@pytest.mark.parametrize(("sink", "before"), [("append", 2), ("transactional", 0)])
+def test_kill_after_increments_is_seen_with_one_sink_alone(make: Make, sink: str, before: int) -> None:
+    found = sinks.kill_once(make, sink, Step.INCREMENTED)
+    assert (found.wrong_before, found.wrong_after, found.right) == (before, 0, True)

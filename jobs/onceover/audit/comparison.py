@@ -17,7 +17,7 @@ from onceover.model.record import ID_COLUMNS, encode_id
 from onceover.model.window import from_ms
 from onceover.spark.aggregate import aggregate
 from onceover.spark.range_join import looked_up
-from onceover.spark.text_files import QUARANTINE
+from onceover.spark.raw_lines import QUARANTINE
 
 MOST_IDS = 20
 

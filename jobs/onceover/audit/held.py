@@ -9,9 +9,7 @@ raw: lines, Parquet -> interpreted by version /
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -23,23 +21,15 @@ from onceover.model.digest import HALVES
 from onceover.model.offsets import OffsetRange
 from onceover.model.record import ID_COLUMNS
 from onceover.model.release import Release
-from onceover.spark import lines, parquet, text_files
+from onceover.spark import lines
 from onceover.spark.contract_versions import add_missing_measures, interpret_each
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
+from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
 from onceover.spark.source import KafkaSource, read_ranges
-from onceover.spark.text_files import QUARANTINE
 
 _LINE = ("intact", "event_ms", *ID_COLUMNS, "kafka_timestamp", "key", "value", *HALVES)
 _DECIDED = "generation string, kafka_partition int, offset bigint, kept string"
-
-
-@dataclass(frozen=True, slots=True)
-class RawPaths:
-    """The files of windows (or QUARANTINE), each with the window's start in ms and its path: lines, and Parquet."""
-
-    text: Sequence[tuple[int, str]]
-    parquet: Sequence[tuple[int, str]] = ()
 
 
 def read_log(
@@ -70,18 +60,15 @@ def read_log(
 
 
 def read_raw(
-    spark: SparkSession, paths: RawPaths, contracts: Contracts, releases: Sequence[Release] = ()
+    spark: SparkSession, address: str, files: Sequence[LineFile], contracts: Contracts, releases: Sequence[Release] = ()
 ) -> DataFrame | None:
     """Read the files, each ID by its own contract; damaged lines and lines in another window's file are left out.
-    Returns None for no file. Files are listed now: what is appended later is not read."""
-    parts = [text_files.read_text(spark, paths.text, *_LINE)] if paths.text else []
-    parts += [parquet.read_parquet(spark, dict(layer)) for layer in _layer(paths.parquet)]
-    if not parts:
+    Returns None for no file. What was appended after they were listed is not read."""
+    if not files:
         return None
     length = F.lit(contracts.newest.window_minutes * 60_000)
     of_line = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE))
-    every = reduce(DataFrame.unionByName, (part.select("window_ms", *_LINE) for part in parts))
-    read = every.where(F.col("intact") & (of_line == F.col("window_ms")))
+    read = read_raw_lines(spark, address, files, *_LINE).where(F.col("intact") & (of_line == F.col("window_ms")))
     records = (
         read.drop("event_ms")
         .withColumnRenamed("window_ms", "file_ms")
@@ -154,15 +141,3 @@ def _add_decisions(decisions: Collection[Decision]) -> Callable[[DataFrame], Dat
     return lambda records: records.join(
         F.broadcast(records.sparkSession.createDataFrame(rows, _DECIDED)), list(ID_COLUMNS), "left"
     )
-
-
-def _layer(files: Iterable[tuple[int, str]]) -> list[list[tuple[int, str]]]:
-    """Divide the files so that no part has two of one window."""
-    seen: Counter[int] = Counter()
-    layers: list[list[tuple[int, str]]] = []
-    for window_ms, path in files:
-        if seen[window_ms] == len(layers):
-            layers.append([])
-        layers[seen[window_ms]].append((window_ms, path))
-        seen[window_ms] += 1
-    return layers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,21 +13,25 @@ from pyspark.sql import SparkSession
 
 from onceover.audit import store as audit_store
 from onceover.audit.comparison import Bounds, aggregate_held, count_windows, find_first_offsets, judge
-from onceover.audit.held import RawPaths, hold, read_log, read_raw
+from onceover.audit.held import hold, read_log, read_raw
 from onceover.audit.log_plan import LogPlan, is_cut_short, is_log_whole, list_before_origin, plan_log, read_facts
 from onceover.audit.result import WindowAudit
 from onceover.audit.rows import compare_rows
 from onceover.context import PipelineContext
+from onceover.kafka.reader import READ_AHEAD
 from onceover.kafka.topic import Topic
+from onceover.ledger.blocked import list_blocked
 from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.unreadable import list_unreadable
 from onceover.model.batch_plan import cut_into_shards
 from onceover.model.json_text import to_plain
+from onceover.model.offsets import OffsetRange, intersect, subtract
 from onceover.model.raw_file import RawFile
 from onceover.model.window import to_ms
 from onceover.raw.marker import MarkerFiles
 from onceover.spark.copy_text import format_copy_lines
+from onceover.spark.raw_lines import QUARANTINE, LineFile
 from onceover.spark.session import choose_codegen
-from onceover.spark.text_files import QUARANTINE
 
 log = logging.getLogger(__name__)
 MOST_WINDOWS = 5_000  # in a result; of more windows, only those that differ
@@ -83,10 +87,10 @@ def _compare_held(
 ) -> _Found:
     """Compare Kafka's log with raw, and stage the aggregates of what they hold."""
     pipeline, policy, kafka = context.pipeline, context.pipeline.ingest, context.address("kafka")
-    paths, size = _find_raw(context, statement, audit)
+    files = _find_raw(context, statement, audit)
     # Raw is listed after the ledger was read, and before the log: the log holds what was appended in between.
-    raw = read_raw(spark, paths, registered.contracts, statement.releases)
-    marker = MarkerFiles(context.address("webhdfs"), context.layout).read_newest_readable().marker
+    raw = read_raw(spark, context.raw_address, files, registered.contracts, statement.releases)
+    marker = MarkerFiles(context.raw_address, context.layout).read_newest_readable().marker
     marked = marker.origins if marker else {}
     low, high = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))
     with closing(Topic(kafka, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
@@ -96,15 +100,18 @@ def _compare_held(
         plan = plan_log(facts, statement, {source: min(at, first.get(source, at)) for source, at in marked.items()})
         sides = [] if raw is None else [raw]
         if plan.to_audit:
-            source = context.build_source(facts)
-            shards = cut_into_shards("backlog", plan.to_audit, spark.sparkContext.defaultParallelism)
-            contracts, releases = registered.contracts, statement.releases
-            sides.append(read_log(spark, source, facts.generation, shards, contracts, releases))
+            near = _list_near_unreadable(context, facts.generation)
+            for is_careful, ranges in ((False, subtract(plan.to_audit, near)), (True, intersect(plan.to_audit, near))):
+                source = replace(context.build_source(facts), one_batch_a_fetch=is_careful)
+                shards = cut_into_shards("backlog", ranges, spark.sparkContext.defaultParallelism)
+                if ranges:
+                    args = (facts.generation, shards, registered.contracts, statement.releases)
+                    sides.append(read_log(spark, source, *args))
         found = _Found({}, plan, is_compacted, is_log_whole(facts, statement, marked) and not is_compacted)
         if not sides:
             return found
-        offsets, files = sum(map(len, plan.to_audit)), len(paths.text) + len(paths.parquet)
-        log.info("reading %d offsets of Kafka's log and %d files of raw", offsets, files)
+        offsets, size = sum(map(len, plan.to_audit)), sum(file.length for file in files)
+        log.info("reading %d offsets of Kafka's log and %d files of raw, %.1f MiB", offsets, len(files), size / 2**20)
         held = hold(sides, statement.decisions, low, high).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             with choose_codegen(spark, size):
@@ -127,10 +134,10 @@ def _compare_held(
 
 def _find_raw(
     context: PipelineContext, statement: audit_store.LedgerStatement, audit: audit_store.Audit
-) -> tuple[RawPaths, int]:
-    """Return the files of raw, those without a window in the ledger included, and their bytes. A Parquet file counts if
-    it is the one that the ledger recorded, or if its window has no other file."""
-    root, layout = context.address("hdfs").rstrip("/"), context.layout
+) -> list[LineFile]:
+    """Return the files of raw, those without a window in the ledger included. A Parquet file counts if it is the one
+    that the ledger recorded, or if its window has no other file."""
+    layout = context.layout
     files = [
         (file.window_start, file)
         for file in context.files.list_window_files(audit.start, audit.end)
@@ -145,12 +152,9 @@ def _find_raw(
         return (file.path, file.length) == (layout.parquet_file(start, recorded.digest), recorded.bytes)
 
     parquet = [(start, file) for start, file in files if file.path.endswith(".parquet") and is_read(start, file)]
-    quarantine = [(QUARANTINE, root + path) for path in context.files.list_quarantine_files()]
-    paths = RawPaths(
-        [(to_ms(start), root + file.path) for start, file in text.items()] + quarantine,
-        [(to_ms(start), root + file.path) for start, file in parquet],
-    )
-    return paths, sum(file.length for _, file in [*text.items(), *parquet])
+    windows = [LineFile(to_ms(start), file.path, file.length) for start, file in [*text.items(), *parquet]]
+    days = context.files.list_quarantine_days().items()
+    return [*windows, *(LineFile(QUARANTINE, layout.quarantine_file(day), length) for day, length in days)]
 
 
 def _build_result(found: _Found, expired: int) -> dict[str, Any]:
@@ -173,3 +177,14 @@ def _build_result(found: _Found, expired: int) -> dict[str, Any]:
         "ranges": [str(r) for r in found.plan.to_audit],
         "rows": to_plain(windows if len(windows) <= MOST_WINDOWS else differing[:MOST_WINDOWS]),
     }
+
+
+def _list_near_unreadable(context: PipelineContext, generation: str) -> list[OffsetRange]:
+    """Return the offsets from which a client may read ahead to one that no reader gets, and die of it."""
+    unreadable = list_unreadable(context.ledger, context.name, generation)
+    waiting = [each.offsets for each in list_blocked(context.ledger, context.name)]
+    return [
+        OffsetRange(bad.source, max(bad.start - READ_AHEAD, 0), bad.start)
+        for bad in (*unreadable, *waiting)
+        if bad.source.generation == generation and bad.start
+    ]

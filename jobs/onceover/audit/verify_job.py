@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from onceover.audit import store as audit_store
-from onceover.audit.held import RawPaths, read_raw
+from onceover.audit.held import read_raw
 from onceover.audit.log_plan import plan_log, read_facts
 from onceover.context import PipelineContext
 from onceover.kafka.topic import Topic, TopicFacts
@@ -20,15 +22,17 @@ from onceover.model.digest import Digest
 from onceover.model.offsets import coalesce
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import ID_COLUMNS
-from onceover.model.window import to_ms
+from onceover.model.window import format_moment, to_ms
 from onceover.repair.folded import FoldedRebuild
 from onceover.repair.freeze import list_parquet, list_texts
 from onceover.repair.proof import prove
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
 from onceover.spark.range_join import looked_up
+from onceover.spark.raw_lines import LineFile
 from onceover.spark.session import choose_codegen
 
+log = logging.getLogger(__name__)
 MOST_ROWS = 20
 _Raw = tuple[RebuiltWindow, tuple[int, list[str]]]  # with the number of rows that differ, and the first of them
 
@@ -45,25 +49,28 @@ def verify_window(
     connection, files, start = context.ledger, context.files, audit.start
     if start is None:
         raise ValueError(f"audit {audit.audit_id} names no window")
+    context.require_known_format()
     certified = read_certificate(connection, registered.name, start)
-    compacted, root = certified.claimed.compacted, context.address("hdfs").rstrip("/")
+    compacted = certified.claimed.compacted
     length = files.read_lengths([start]).get(start, 0)
     texts, parquet = list_texts(files, {start: length}), list_parquet(files, {start: compacted} if compacted else {})
     stage = f"audit:{audit.audit_id}"
 
+    size = length + (compacted.bytes if compacted else 0)
+    log.info("reading window %s, %.1f MiB", format_moment(start), size / 2**20)
+
     def rebuild_claimed(claimed: Sequence[ClaimedWindow]) -> _Raw | str:
         with (
-            choose_codegen(spark, length + (compacted.bytes if compacted else 0)),
+            choose_codegen(spark, size),
             closing(
                 FoldedRebuild(
                     spark,
-                    context.address("webhdfs"),
+                    context.raw_address,
                     registered.contracts,
                     claimed,
                     certified.accounted,
                     texts,
                     compacted=parquet,
-                    by_value=True,
                 )
             ) as rebuild,
         ):
@@ -82,14 +89,13 @@ def verify_window(
         return reason
 
     try:
-        (raw,) = isolate_failures([certified.claimed], rebuild_claimed, fail)
+        (raw,) = isolate_failures([replace(certified.claimed, by_value=True)], rebuild_claimed, fail)
     finally:
         if not connection.broken:
             registered.table.unstage(connection, stage)
     has_unknown_lines = not isinstance(raw, str) and raw[0].unaccounted_lines > 0
-    paths = RawPaths([(to_ms(at), root + file.path) for at, file in texts.items()],
-                     [(to_ms(at), root + file.path) for at, file in parquet.items()])  # fmt: skip
-    unaccounted = _count_unaccounted(spark, context, registered, audit, paths) if has_unknown_lines else 0
+    read = [LineFile(to_ms(at), file.path, file.length) for files in (texts, parquet) for at, file in files.items()]
+    unaccounted = _count_unaccounted(spark, context, registered, audit, read) if has_unknown_lines else 0
     return _build_result(certified, length, raw, unaccounted)
 
 
@@ -98,11 +104,11 @@ def _count_unaccounted(
     context: PipelineContext,
     registered: RegisteredPipeline,
     audit: audit_store.Audit,
-    paths: RawPaths,
+    files: Sequence[LineFile],
 ) -> int:
     """Count the IDs in the files that no landing accounts for by now, and that ingest is not going to read."""
     statement = audit_store.read_statement(context.ledger, registered.name, audit.start, audit.end)
-    lines = read_raw(spark, paths, registered.contracts, statement.releases)
+    lines = read_raw(spark, context.raw_address, files, registered.contracts, statement.releases)
     if lines is None:
         return 0
     facts = _read_facts(context)  # after the files were listed: the log holds what was appended meanwhile

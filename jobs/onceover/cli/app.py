@@ -23,9 +23,9 @@ class Program(LazyGroup):
     # The purpose of commands, in the order in which `onceover --help` lists them.
     panels = {  # noqa: RUF012 - as its base declares it
         "Inspect": ("windows", "explain", "holes", "doctor"),
-        "Repair": ("repair", "reread", "restore"),
+        "Repair": ("repair", "requests", "reread", "restore"),
         "Verify": ("verify", "audit", "sweep"),
-        "Decide": ("decide", "accept-loss"),
+        "Decide": ("decide", "accept-loss", "take"),
         "Maintain": ("quarantine", "compact", "retention", "offsets", "ledger"),
         "Run": ("ingest", "metrics", "pipelines"),
     }
@@ -107,7 +107,7 @@ def onceover(
     """Find windows whose near-real-time aggregates are wrong, rebuild them from raw records, prove the result.
 
     Write every time with its zone, like 2013-01-01T05:00Z. A window is named by its start; --to is exclusive.
-    Addresses come from ONCEOVER_KAFKA, ONCEOVER_WEBHDFS, ONCEOVER_HDFS, ONCEOVER_POSTGRES, ONCEOVER_AIRFLOW and, for
-    offset stores, ONCEOVER_ZOOKEEPER and ONCEOVER_HBASE; a variable that is not set is replaced by the embedded
-    stack's address from .local/endpoints.json.
+    Addresses come from ONCEOVER_KAFKA, ONCEOVER_WEBHDFS, ONCEOVER_HDFS, ONCEOVER_POSTGRES, ONCEOVER_AIRFLOW and, where
+    offsets or raw are there, ONCEOVER_ZOOKEEPER and ONCEOVER_HBASE; a variable that is not set is replaced by the
+    embedded stack's address from .local/endpoints.json.
     """

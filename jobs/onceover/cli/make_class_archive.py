@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from onceover.audit.comparison import Bounds, aggregate_held, count_windows, judge
-from onceover.audit.held import RawPaths, hold, read_raw, select_held
-from onceover.lines.contract_names import name_contract
-from onceover.lines.line_file import join_append
-from onceover.lines.reference import Line, encode
+from onceover.audit.held import hold, select_held
 from onceover.model.contract import Contract, Contracts, Key, Measure
 from onceover.model.digest import HALVES
 from onceover.model.offsets import GENERATION_DIGITS, KafkaPartition, OffsetRange
-from onceover.model.record import Record
-from onceover.spark import text_files
 from onceover.spark.aggregate import aggregate
 from onceover.spark.class_archive import ARCHIVE, OPTIONS
 from onceover.spark.contract_check import check_contract
@@ -59,6 +53,7 @@ def make(archive: Path = ARCHIVE) -> None:
     }
     try:
         subprocess.run([sys.executable, "-m", __spec__.name, _RUN], env=environment, check=True)
+        fresh.chmod(0o644)  # for every user of this installation
         fresh.replace(archive)
     finally:
         fresh.unlink(missing_ok=True)
@@ -66,8 +61,7 @@ def make(archive: Path = ARCHIVE) -> None:
 
 def _run() -> None:
     spark = build("class archive")
-    with tempfile.TemporaryDirectory() as folder:
-        _use(spark, Path(folder))
+    _use(spark)
     gateway: Any = spark.sparkContext._gateway
     spark.stop()
     gateway.shutdown()
@@ -75,34 +69,25 @@ def _run() -> None:
     gateway.proc.wait()
 
 
-def _use(spark: SparkSession, folder: Path) -> None:
+def _use(spark: SparkSession) -> None:
     columns = check_contract(spark, _CONTRACT)
     value = """concat('{"at":', id, ',"kind":"a","amount":1}')"""
     records = spark.range(100).mapInArrow(lambda batches: batches, "id BIGINT").selectExpr(
         "0 AS kafka_partition", "id AS offset", "id AS kafka_timestamp", "CAST(NULL AS BINARY) AS key",
         "CAST(NULL AS BINARY) AS headers", f"CAST({value} AS BINARY) AS value",
     )  # fmt: skip
-    name = name_contract(_CONTRACT, 1)
-    texts = [
-        encode(Line(Record(_SOURCE, n, n, None, (), b'{"at":%d,"kind":"a","amount":1}' % n), n, name, None))
-        for n in range(100)
-    ]
-    file = folder / "window"
-    file.write_bytes(join_append(texts))
     contracts, whole = Contracts((_CONTRACT,)), [OffsetRange(_SOURCE, 0, 100)]
     read = records.transform(interpret(_CONTRACT)).withColumns(
         {"generation": F.lit(_SOURCE.generation), **{half: F.lit(0).cast("bigint") for half in HALVES}}
     )
     log = select_held(read, contracts, in_kafka=True, file_ms=F.lit(None).cast("bigint"))
-    raw = read_raw(spark, RawPaths([(0, file.as_uri())]), contracts)
-    held = hold([log, *([raw] if raw else [])], (), None, None).persist()
+    raw = select_held(read, contracts, in_kafka=False, file_ms=F.lit(0).cast("bigint"))
+    held = hold([log, raw], (), None, None).persist()
     judged = judge(held, Bounds(whole, (), (), whole, ()), is_compacted=False)
     count_windows(judged)
     list(format_copy_lines(aggregate_held(judged, _CONTRACT), columns.names))
     held.unpersist()
-    parsed = text_files.read_text(spark, [(0, file.as_uri())], "key", "value", "kafka_timestamp")
-    again = parsed.transform(interpret(_CONTRACT))
-    list(format_copy_lines(again.transform(aggregate(_CONTRACT)), columns.names))
+    list(format_copy_lines(read.transform(aggregate(_CONTRACT)), columns.names))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from onceover.model.json_text import to_json
 from onceover.model.window import format_moment
+from onceover.printable import escape
 
 _UNWRAPPED = 100_000
 _LEAST = 16
@@ -34,6 +35,7 @@ STYLES = {
     "up": "green",
     "failed": "bold red",
     "blocked": "bold red",
+    "damaged": "bold red",
     "revoked": "bold red",
     "wrong": "bold red",
     "dead": "bold red",
@@ -123,11 +125,6 @@ def draw_table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table
 def style(word: str) -> Text:
     """Return a state in its colour."""
     return Text(escape(word), style=STYLES.get(word, ""))
-
-
-def escape(text: str) -> str:
-    """Return the text with everything unprintable escaped: control characters could drive a terminal."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _format_cell(value: Cell) -> Text:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from onceover.cli.output import print_progress
 from onceover.context import PipelineContext
-from onceover.detection.future_range import reject_future_range
+from onceover.detection.future_range import cut_future_range, reject_future_range
 from onceover.errors import UsageError
-from onceover.model.window import Window, WindowRange, parse_window
+from onceover.model.window import Window, WindowRange, format_moment, parse_window
 
 
 def resolve_window(context: PipelineContext, text: str) -> Window:
@@ -18,6 +19,16 @@ def resolve_window(context: PipelineContext, text: str) -> Window:
 def resolve_range(context: PipelineContext, start: str, end: str) -> WindowRange:
     """Return the range of windows. Raises UsageError for one that is not aligned, is empty or ends in the future."""
     return reject_future_range(context, WindowRange.parse(start, end, context.pipeline.contract.window_minutes))
+
+
+def resolve_range_until_now(context: PipelineContext, start: str, end: str) -> WindowRange:
+    """Return the range of windows, without those in the future, and say so. Raises UsageError for one that is not
+    aligned, is empty or begins in the future."""
+    requested = WindowRange.parse(start, end, context.pipeline.contract.window_minutes)
+    chosen = cut_future_range(context, requested)
+    if chosen.end < requested.end:
+        print_progress(f"the range ends in the future: it is cut at {format_moment(chosen.end)}")
+    return chosen
 
 
 def resolve_range_if_any(

@@ -9,12 +9,14 @@ from rich.filesize import decimal
 
 from onceover.cli.exit_codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
 from onceover.cli.output import draw_table, say, style
-from onceover.detection.service import Detection, PlannedRepair
+from onceover.detection.plan import RepairPlan
+from onceover.detection.service import Detection
 from onceover.explain.finding_text import describe_finding
 from onceover.ledger.log_cuts import WHY_CUT
 from onceover.model.finding import Finding, is_log_cut
 from onceover.model.gap import Reason
 from onceover.model.wording import pluralize
+from onceover.repair.range_outcome import RangeOutcome
 from onceover.repair.service import Confirmation
 
 _MOST_ROWS = 40
@@ -28,22 +30,14 @@ class Result:
     confirmation: Confirmation | None = None
     spark_exit_code: int = 0
     unjudged: Mapping[str, int] | None = None  # where no window was judged: the range's windows, counted by state
+    requested: RangeOutcome | None = None
 
     @property
     def outcomes(self) -> dict[str, tuple[str, str]]:
         """Return each failed window's outcome and its reason."""
         outcomes: dict[str, tuple[str, str]] = {}
         if self.confirmation is not None:
-            done = self.confirmation
-            outcomes |= dict.fromkeys(done.confirmed, ("confirmed", ""))
-            for state, rows in (
-                ("unneeded", done.unneeded),
-                ("left", done.left),
-                ("revoked", done.revoked),
-                ("failed", done.failed),
-                ("blocked", done.newly_blocked),
-            ):
-                outcomes |= {window: (state, why) for window, why in rows}
+            outcomes = self.confirmation.outcomes
         left = "the repair ended early" if self.spark_exit_code else "another repair held it when it was judged"
         failed = [str(each.window) for each in self.detection.failed]
         return {window: outcomes.get(window, ("left", left)) for window in failed}
@@ -51,13 +45,16 @@ class Result:
     @property
     def exit_code(self) -> int:
         states = {state for state, _ in self.outcomes.values()}
-        if states & {"revoked", "failed", "blocked"}:
+        requested, is_cut = self.requested, is_log_cut(self.detection.findings)
+        is_failed = requested is not None and requested.failed and not is_cut
+        if is_failed or states & {"revoked", "failed", "blocked", "cancelled"}:
             return FAILED
         if self.spark_exit_code:
             return self.spark_exit_code if self.spark_exit_code in (USAGE, TRY_LATER, WRONG_TOML) else FAILED
         if any(_needs_decision(finding) for finding in self.detection.findings):
             return FAILED
-        return TRY_LATER if "left" in states or self.detection.waiting or is_log_cut(self.detection.findings) else 0
+        is_pending = requested.pending if requested is not None else "left" in states or self.detection.waiting
+        return TRY_LATER if is_pending or is_cut else 0
 
     def as_dict(self) -> dict[str, object]:
         findings = {str(each.window): each.findings for each in self.detection.failed}
@@ -68,13 +65,18 @@ class Result:
                 {"window": window, "findings": findings[window], "outcome": state, "why": why or None}
                 for window, (state, why) in self.outcomes.items()
             ],
+            "range": self.requested,
             "exit_code": self.exit_code,
         }
 
 
-def show_plan(planned: Sequence[PlannedRepair]) -> None:
+def show_plan(plan: RepairPlan) -> None:
+    planned = plan.windows
+    left_out = f"{pluralize(plan.changing, 'window')} left out: batches are landing in them; look again in a minute."
     if not planned:
         say("nothing to repair: no closed window of this range is wrong. Nothing was written.")
+        if plan.changing:
+            say(left_out)
         return
     say(
         draw_table(
@@ -97,6 +99,10 @@ def show_plan(planned: Sequence[PlannedRepair]) -> None:
     say(f"a repair would read {pluralize(len(planned), 'window')}, {pluralize(lines, 'line')}, {decimal(size)}.")
     if any(row.change is None for row in planned):
         say("Where the change is -, it is known only after raw is read.")
+    if plan.changing:
+        say(left_out)
+    say("To repair exactly this, or nothing if it has changed by then, give instead of --dry-run:")
+    say(f"  --plan {plan.token}", whole=True)
     say("Nothing was written.")
 
 
@@ -143,6 +149,12 @@ def show_result(result: Result) -> None:
             f"The Spark application exited with {result.spark_exit_code}, see above. "
             "Run the same command again to repair the rest."
         )
+    if requested := result.requested:
+        repaired = {str(each.window) for each in seen.failed}
+        for window, why in (each for each in (*requested.failed, *requested.pending) if each[0] not in repaired):
+            say(f"{window} of the range is not right: {why}; see `onceover explain {seen.pipeline} {window}`")
+        if requested.open and seen.judged:
+            say(f"{pluralize(requested.open, 'window')} of the range still open; judged once closed.")
     if seen.waiting:
         say(f"{pluralize(seen.waiting, 'window')} skipped: a batch or another repair holds them; retry in a minute.")
     for finding in seen.findings:

@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from onceover.cli.output import STYLES, draw_table, escape, say
+from onceover.cli.output import STYLES, draw_table, say
+from onceover.config.endpoints import find_address
 from onceover.explain.finding_text import FindingText, describe_finding, parse_offset_ranges
 from onceover.explain.gather import WindowFacts
 from onceover.explain.view import (
@@ -26,6 +27,7 @@ from onceover.explain.view import (
 )
 from onceover.model.window import format_moment
 from onceover.model.wording import format_records, pluralize
+from onceover.printable import escape
 
 _MOST_LOSSES = 20
 
@@ -40,6 +42,8 @@ def show(known: WindowFacts) -> None:
     )
     window = known.rows["window"]
     say(f"{describe_verdict(known)} The aggregates count {format_records(window['records'])}.")
+    for taken in known.rows["taken"]:
+        say(f"It is {escape(taken.describe_holder())}.")
     if window["blocked_why"]:
         say(f"Blocked because: {escape(window['blocked_why'])}")
     if known.judged is None and state != "open":
@@ -59,6 +63,8 @@ def show(known: WindowFacts) -> None:
     _print_title("Where it is")
     for line in list_places(known):
         say(f"  {line}", whole=True)
+    if airflow := find_address("airflow"):
+        say(f"  page: {airflow.rstrip('/')}/onceover/{known.pipeline}/{known.window}", whole=True)
     _print_title("What to do next")
     for number, step in enumerate(known.steps, 1):
         numbered = Table.grid(padding=(0, 1))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from onceover.context import PipelineContext
+from onceover.errors import UsageError
 from onceover.ledger import compactions, found_parquet
 from onceover.ledger.compactions import CompactionDue
+from onceover.model.pipeline import Pipeline
 
 
 def list_found(context: PipelineContext, start: datetime | None, end: datetime | None) -> list[CompactionDue]:
@@ -24,8 +26,18 @@ def list_found(context: PipelineContext, start: datetime | None, end: datetime |
 def list_due(
     context: PipelineContext, older_than_ms: int, start: datetime | None, end: datetime | None
 ) -> tuple[list[CompactionDue], list[CompactionDue]]:
-    """Return the windows of the range whose files are to be taken over, and the others that may be compacted."""
+    """Return the windows of the range whose files are to be taken over, and the others that may be compacted. Raise
+    UsageError for a pipeline whose raw store takes no Parquet."""
+    _require_hdfs(context.pipeline)
     found = list_found(context, start, end)
     replaced = {each.window_start for each in found}
     due = compactions.list_compactable(context.ledger, context.name, older_than_ms, start, end)
     return found, [each for each in due if each.window_start not in replaced]
+
+
+def _require_hdfs(pipeline: Pipeline) -> None:
+    if (store := pipeline.storage.raw_store) != "hdfs":
+        raise UsageError(
+            f'pipelines/{pipeline.name}.toml: [storage] raw_store = "{store}", and only raw on HDFS is compacted to '
+            "Parquet; let retention delete old text instead, see docs/raw-stores.md"
+        )

@@ -26,9 +26,11 @@ from onceover.model.digest import Digest
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import format_moment, to_ms
 from onceover.repair.folded import FoldedRebuild, FrozenText
+from onceover.repair.progress import WindowProgress
 from onceover.repair.proof import prove
 from onceover.spark import parquet
 from onceover.spark.failure import isolate_failures
+from onceover.spark.raw_lines import LineFile
 from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
@@ -71,15 +73,20 @@ class CompactRun:
     ) -> None:
         self._spark, self._connection, self._registered, self._files = spark, context.ledger, registered, context.files
         self._context = context
-        self._hdfs, self._webhdfs = context.address("hdfs").rstrip("/"), context.address("webhdfs")
+        self._hdfs, self._raw_address = context.address("hdfs").rstrip("/"), context.raw_address
         self._who, self._why, self._fault_point = who, why, fault_point
 
     def run(self, due: Sequence[CompactionDue]) -> list[CompactionResult]:
         """Compact these windows; one that fails does not stop the others."""
         self._context.require_own_root()
         results: list[CompactionResult] = []
+        progress = WindowProgress(len(due), sum(each.digest.records for each in due))
         for group in _group_by_size(due):
+            size = sum(each.text_bytes for each in group)
+            log.info("reading %d window files, %.1f MiB", len(group), size / 2**20)
             results += chain.from_iterable(isolate_failures(group, self._compact_group, _report_failure))
+            progress.add_bytes(size)
+            progress.finish(len(group), sum(each.digest.records for each in group))
         self._files.clear_compacting()
         for result in results:
             if result.why:
@@ -104,7 +111,7 @@ class CompactRun:
         with (
             choose_codegen(self._spark, sum(lengths.values())),
             closing(
-                FoldedRebuild(self._spark, self._webhdfs, self._registered.contracts, claimed, (), texts)
+                FoldedRebuild(self._spark, self._raw_address, self._registered.contracts, claimed, (), texts)
             ) as rebuild,
         ):
             rebuilt = rebuild.collect()
@@ -151,14 +158,14 @@ def take_over_found(
     """Read these files back, and record those whose digest is the certificate's; one that differs stops no other."""
     context.require_own_root()
     lengths = context.files.read_parquet_lengths({each.window_start: each.digest for each in found})
-    hdfs = context.address("hdfs").rstrip("/")
 
     def read(some: Sequence[CompactionDue]) -> list[CompactionResult]:
-        paths = {
-            to_ms(each.window_start): hdfs + context.layout.parquet_file(each.window_start, each.digest)
+        files = [
+            LineFile(to_ms(start), context.layout.parquet_file(start, each.digest), lengths[start])
             for each in some
-        }
-        held = parquet.digest_files(spark, paths)
+            for start in [each.window_start]
+        ]
+        held = parquet.digest_files(spark, context.raw_address, files)
         results = []
         for each in some:
             digest = held.get(to_ms(each.window_start))

@@ -28,8 +28,8 @@ def endpoints_file(local: Path | None = None) -> Path:
     return (local or local_folder()) / "endpoints.json"
 
 
-def address(part: PartName) -> str:
-    """Return the part's address: environment ONCEOVER_<PART>, else endpoints.json.
+def address(part: str) -> str:
+    """Return the address of a part, or of a plugged-in raw store: environment ONCEOVER_<PART>, else endpoints.json.
 
     Raise UnreachableError if neither names one, ConfigurationError if endpoints.json cannot be read.
     """
@@ -43,12 +43,12 @@ def address(part: PartName) -> str:
     return located
 
 
-def find_address(part: PartName) -> str | None:
+def find_address(part: str) -> str | None:
     """Return the part's address as `address` does, but None if neither names one."""
     return os.environ.get(_variable(part)) or read_endpoints(endpoints_file()).get(part)
 
 
-def _variable(part: PartName) -> str:
+def _variable(part: str) -> str:
     return f"ONCEOVER_{part.upper()}"
 
 
@@ -125,4 +125,22 @@ def read_secret(variable: str, environment: Mapping[str, str] = os.environ) -> s
         ) from None
     if not secret:
         raise ConfigurationError(f"{variable}_FILE: {file} is empty; write the secret into it")
+    return secret
+
+
+SPARK_SECRET: Final = "ONCEOVER_SPARK_SECRET"
+
+
+def find_spark_secret(master: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return the secret that this standalone master asks of its applications: ONCEOVER_SPARK_SECRET, or the content of
+    the file that ONCEOVER_SPARK_SECRET_FILE names, else the embedded cluster's if it is that master. None without one.
+
+    Raise ConfigurationError for a file that others may read.
+    """
+    if not master.startswith("spark://"):
+        return None
+    secret = read_secret(SPARK_SECRET, environment)
+    embedded = local_folder() / "secrets" / "spark"
+    if secret is None and embedded.exists() and read_endpoints(endpoints_file()).get("spark") == master:
+        return read_secret(SPARK_SECRET, {f"{SPARK_SECRET}_FILE": str(embedded)})
     return secret

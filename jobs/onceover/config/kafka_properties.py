@@ -10,6 +10,7 @@ them, or they have no use here.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
 from onceover.config.endpoints import read_secret
@@ -21,10 +22,10 @@ ALLOWED = frozenset(
     connections.max.idle.ms fetch.error.backoff.ms fetch.max.bytes fetch.message.max.bytes fetch.min.bytes
     fetch.queue.backoff.ms fetch.wait.max.ms max.partition.fetch.bytes metadata.max.age.ms queued.max.messages.kbytes
     queued.min.messages receive.message.max.bytes reconnect.backoff.max.ms reconnect.backoff.ms
-    retry.backoff.max.ms retry.backoff.ms sasl.kerberos.keytab sasl.kerberos.kinit.cmd
+    retry.backoff.max.ms retry.backoff.ms sasl.kerberos.keytab
     sasl.kerberos.min.time.before.relogin sasl.kerberos.principal sasl.kerberos.service.name sasl.mechanism
     sasl.mechanisms sasl.oauthbearer.client.id sasl.oauthbearer.extensions sasl.oauthbearer.method
-    sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url sasl.username security.protocol
+    sasl.oauthbearer.scope sasl.username security.protocol
     socket.connection.setup.timeout.ms socket.keepalive.enable socket.nagle.disable socket.receive.buffer.bytes
     socket.timeout.ms ssl.ca.location ssl.certificate.location ssl.cipher.suites ssl.crl.location ssl.curves.list
     ssl.endpoint.identification.algorithm ssl.key.location ssl.keystore.location ssl.sigalgs.list
@@ -36,15 +37,18 @@ SECRET = frozenset(
     ssl.keystore.password
     """.split()  # noqa: SIM905 - a table of words
 )
+DEPLOYED = frozenset({"sasl.kerberos.kinit.cmd", "sasl.oauthbearer.token.endpoint.url"})
+"""Properties for the environment only, as secrets are: one runs as a shell's command, the other is sent a secret."""
+_PLAIN = re.compile(r"[A-Za-z0-9._/@-]+")
 _DEFAULTS = {
     # The default, ten seconds, is as long as a request may take: the client would miss a broker that came back.
     "reconnect.backoff.max.ms": "1000",
 }
 
 
-def name_variable(secret: str) -> str:
-    """Return the environment variable of a secret property: `sasl.password` -> `ONCEOVER_KAFKA_SASL_PASSWORD`."""
-    return "ONCEOVER_KAFKA_" + secret.upper().replace(".", "_")
+def name_variable(name: str) -> str:
+    """Return the environment variable of a property: `sasl.password` -> `ONCEOVER_KAFKA_SASL_PASSWORD`."""
+    return "ONCEOVER_KAFKA_" + name.upper().replace(".", "_")
 
 
 def explain_refusal(name: str) -> tuple[str, str] | None:
@@ -55,9 +59,21 @@ def explain_refusal(name: str) -> tuple[str, str] | None:
         variable = name_variable(name)
         remedy = f"put it into the environment as {variable}, or into a file named there as {variable}_FILE"
         return "a secret does not belong in this file", remedy
+    if name in DEPLOYED:
+        return "a command or an address does not belong in this file", (
+            f"put it into the environment as {name_variable(name)}"
+        )
     if name in ("bootstrap.servers", "metadata.broker.list"):
         return "an address does not belong in this file", "put it into the environment as ONCEOVER_KAFKA"
     return "not one of the client properties a pipeline may set", "remove it; group and isolation are in [ingest]"
+
+
+def explain_bad_value(name: str, value: str) -> tuple[str, str] | None:
+    """Return why a property may not have that value, and the remedy; None if it may. librdkafka writes Kerberos' names
+    into a command for a shell."""
+    if name.startswith("sasl.kerberos.") and name not in DEPLOYED and not _PLAIN.fullmatch(value):
+        return f"{value[:80]!r} is not valid", "take letters, digits, dots, _, -, / and @"
+    return None
 
 
 def build_client_properties(
@@ -65,11 +81,16 @@ def build_client_properties(
 ) -> dict[str, str]:
     """Return the properties of every client: address, the pipeline's properties, and the secrets of the environment.
 
-    Raise ConfigurationError for a property that is not allowed.
+    Raise ConfigurationError for a property or a value that is not allowed.
     """
-    refusals = [f"{name}: {why[0]}; {why[1]}" for name in sorted(properties) if (why := explain_refusal(name))]
+    refusals = [
+        f"{name}: {why[0]}; {why[1]}"
+        for name, value in sorted(properties.items())
+        if (why := explain_refusal(name) or explain_bad_value(name, value))
+    ]
     if refusals:
         raise ConfigurationError(f"[kafka] of the pipeline's TOML: {'; '.join(refusals)}")
-    secrets = {name: value for name in SECRET if (value := read_secret(name_variable(name), environment)) is not None}
+    variables = {name: read_secret(name_variable(name), environment) for name in SECRET | DEPLOYED}
+    secrets = {name: value for name, value in variables.items() if value is not None}
     # log_level: the error callback gets what librdkafka would print to stderr, and our errors quote it in one line.
     return {**_DEFAULTS, **properties, **secrets, "bootstrap.servers": bootstrap, "log_level": "0"}

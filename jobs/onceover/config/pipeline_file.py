@@ -21,6 +21,7 @@ _EXPLAINED = {  # pydantic's kinds of errors: what is wrong, and the remedy wher
     "missing": ("missing", _TABLE[1]),
     "dict_type": _TABLE,
     "dataclass_type": _TABLE,
+    "bool_type": ("{value} is neither true nor false", "write true or false, without quotes"),
     "int_type": ("{value} is not a whole number", "write a whole number"),
     "string_type": ("{value} is not a string", "write it in double quotes"),
     "string_too_short": ("is empty", "write something, or leave the key out"),
@@ -84,7 +85,7 @@ def _build_contract(table: ContractTable) -> Contract:
 
 def _list_mistakes(error: ValidationError, file: str) -> Iterator[Mistake]:
     for each in error.errors(include_url=False):
-        path = list(map(str, each["loc"]))
+        path = [name if len(name) <= 80 else f"{name[:77]}..." for name in map(str, each["loc"])]
         if path[2:] and path[-1] == "[key]":  # in a table with free names the name is wrong, not its value
             path.pop()
         fields, field = _find_fields(path)

@@ -15,11 +15,12 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
 from onceover.config.duration import DURATION_RULE, parse_duration
-from onceover.config.kafka_properties import explain_refusal
+from onceover.config.kafka_properties import explain_bad_value, explain_refusal
 from onceover.config.mistakes import suggest_name
+from onceover.config.raw_stores import list_raw_stores
 from onceover.model.batch_plan import SHARDING
 from onceover.model.contract import OPERATIONS
-from onceover.model.pipeline import NAME, NAME_RULE, OFFSET_STORES
+from onceover.model.pipeline import NAME, NAME_RULE, OFFSET_STORES, SINKS
 from onceover.model.window import DAY_MINUTES, is_window_length
 
 MAX_KEYS = 16  # with the window's start they make one index row of PostgreSQL
@@ -41,13 +42,19 @@ def _wrong(what: str, remedy: str, within: str = "") -> PydanticCustomError:
     return PydanticCustomError("mistake", "{what}; {remedy}", {"what": what, "remedy": remedy, "within": within})
 
 
-def _require_one_of(*choices: str) -> AfterValidator:
+def _require_one_of(choices: Collection[str]) -> AfterValidator:
     def check(value: str) -> str:
         if value not in choices:
-            raise _wrong(f"{value[:80]!r} is not one of {', '.join(choices)}", suggest_name(value, choices))
+            raise _wrong(f"{value[:80]!r} is not one of {', '.join(choices)}", suggest_name(value, tuple(choices)))
         return value
 
     return AfterValidator(check)
+
+
+def _require_raw_store(value: str) -> str:
+    if value not in (stores := list_raw_stores()):
+        raise _wrong(f"{value[:80]!r} is not one of {', '.join(stores)}", suggest_name(value, tuple(stores)))
+    return value
 
 
 def _read_duration(least: str = "0s", unless: str | None = None) -> BeforeValidator:
@@ -146,6 +153,13 @@ def _check_property(name: str) -> str:
     return name
 
 
+def _check_values(properties: dict[str, str]) -> dict[str, str]:
+    for name, value in properties.items():
+        if why := explain_bad_value(name, value):
+            raise _wrong(*why, name)
+    return properties
+
+
 def _format_property(value: Any) -> str:
     if not isinstance(value, str | int):
         raise _wrong("is not a string, a number or a boolean", "write it as a string")
@@ -165,6 +179,7 @@ Measures = Annotated[
 Schema = Annotated[Text | None, Field(description=_SCHEMA_RULE), AfterValidator(_require_json)]
 Property = Annotated[str, AfterValidator(_check_property)]
 PropertyText = Annotated[str, BeforeValidator(_format_property)]
+RawStoreName = Annotated[Text, AfterValidator(_require_raw_store)]
 RawRoot = Annotated[Text, Field(pattern=_PATH, description=_PATH_RULE.format("/onceover/raw"))]
 
 
@@ -180,10 +195,10 @@ class ContractTable:
     window_minutes: Annotated[Count, AfterValidator(_check_window_length)]
     event_time: Annotated[Text, Field(description="write SQL such as to_timestamp(value.at)")]
     measures: Measures
-    format: Annotated[Text, _require_one_of("json", "text", "binary")] = "json"
+    format: Annotated[Text, _require_one_of(("json", "text", "binary"))] = "json"
     schema: Schema = Field(default=None, validate_default=True)
     required: Annotated[tuple[Text, ...], AfterValidator(_require_distinct), AfterValidator(_require_json)] = ()
-    tombstone: Annotated[Text, _require_one_of("quarantine", "record")] = "quarantine"
+    tombstone: Annotated[Text, _require_one_of(("quarantine", "record"))] = "quarantine"
     keys: dict[Column, Text] = Field(default_factory=dict, max_length=MAX_KEYS)
     bounds: BoundsTable = Field(default_factory=BoundsTable)
 
@@ -194,20 +209,22 @@ class IngestTable:
     idle_after_ms: Annotated[int, _read_duration("1ms")] = 30 * _SECOND
     interval_ms: Annotated[int, _read_duration("1ms")] = 2 * _SECOND
     max_records_per_batch: Count = 200_000
-    offset_store: Annotated[Text, _require_one_of(*OFFSET_STORES)] = "postgres"
+    offset_store: Annotated[Text, _require_one_of(OFFSET_STORES)] = "postgres"
     offset_path: Annotated[Text | None, AfterValidator(_parse_offset_path)] = Field(default=None, validate_default=True)
     group: Group = ""  # onceover-NAME
-    isolation: Annotated[Text, _require_one_of("read_committed", "read_uncommitted")] = "read_committed"
-    first_start: Annotated[Text, _require_one_of("earliest", "latest")] = "earliest"
-    rate_control: Annotated[Text, _require_one_of("none", "pid")] = "none"
+    isolation: Annotated[Text, _require_one_of(("read_committed", "read_uncommitted"))] = "read_committed"
+    first_start: Annotated[Text, _require_one_of(("earliest", "latest"))] = "earliest"
+    rate_control: Annotated[Text, _require_one_of(("none", "pid"))] = "none"
     start_rate: Annotated[int, Field(strict=True, ge=51, le=999, description="write a number from 51 to 999")] = 500
     min_rate: Count = 100
-    share: Annotated[Text, _require_one_of("fair", "plain")] = "fair"
-    sharding: Annotated[Text, _require_one_of(*SHARDING)] = "backlog"
+    share: Annotated[Text, _require_one_of(("fair", "plain"))] = "fair"
+    sharding: Annotated[Text, _require_one_of(SHARDING)] = "backlog"
+    sink: Annotated[Text, _require_one_of(SINKS)] = "append"
 
 
 @dataclass(config=_CONFIG)
 class StorageTable:
+    raw_store: RawStoreName = "hdfs"
     raw_root: RawRoot = "/onceover/raw"
     retention_ms: Annotated[int | None, _read_duration("1d", unless="none")] = None
 
@@ -216,6 +233,7 @@ class StorageTable:
 class RepairTable:
     max_tries: Count = 3
     deadline_ms: Annotated[int | None, _read_duration("1ms", unless="none")] = None
+    eager: Annotated[bool, Field(strict=True)] = False
 
 
 @dataclass(config=_CONFIG)
@@ -224,4 +242,6 @@ class PipelineTable:
     ingest: IngestTable = Field(default_factory=IngestTable)
     storage: StorageTable = Field(default_factory=StorageTable)
     repair: RepairTable = Field(default_factory=RepairTable)
-    kafka: Annotated[dict[Property, PropertyText], BeforeValidator(_flatten)] = Field(default_factory=dict)
+    kafka: Annotated[dict[Property, PropertyText], BeforeValidator(_flatten), AfterValidator(_check_values)] = Field(
+        default_factory=dict
+    )

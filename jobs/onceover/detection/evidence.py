@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.ledger.batches import list_in_flight
+from onceover.ledger.blocked import list_blocked
 from onceover.ledger.certificates import FROZEN
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.conflicts import read_contested
@@ -247,7 +248,13 @@ def _find_incomplete_partitions(connection: Connection, pipeline: str) -> list[F
         **({"unknown_from": unknown} if unknown else {}),
         **({"overwritten": gone} if gone else {}),
     }
+    blocked = [
+        {"offsets": [o.source.generation, o.source.kafka_partition, o.start, o.end], "why": each.why}
+        for each in list_blocked(connection, pipeline)
+        for o in [each.offsets]
+    ]
     return [
+        *([Finding(Kind.UNREADABLE, {"blocked": blocked})] if blocked else []),
         *([Finding(Kind.HOLE, {"frontier_and_reach": behind})] if behind else []),
         *([Finding(Kind.TRUNCATED, truncated)] if cut or other or unknown or gone else []),
     ]

@@ -1,14 +1,15 @@
-"""Ranges of windows ahead of the clock: valid where the ledger has windows there, typing errors elsewhere."""
+"""Ranges of windows ahead of the clock: valid where the ledger has windows there, cut or refused elsewhere."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError
 from onceover.ledger.windows import read_last_end
-from onceover.model.window import WindowRange
+from onceover.model.window import WindowRange, floor
 
 
 def reject_future_range(context: PipelineContext, requested: WindowRange) -> WindowRange:
@@ -16,9 +17,25 @@ def reject_future_range(context: PipelineContext, requested: WindowRange) -> Win
 
     Raises UsageError otherwise, also where the ledger cannot be read. A range in the past needs no ledger.
     """
+    return requested.require_end_by(_find_newest(context, requested))
+
+
+def cut_future_range(context: PipelineContext, requested: WindowRange) -> WindowRange:
+    """Return the range without the windows that end in the future, unless the ledger has windows there.
+
+    Raises UsageError if it begins there: that is a typing error."""
+    newest = floor(_find_newest(context, requested), requested.minutes)
+    if requested.start < newest < requested.end:
+        return replace(requested, end=newest)
+    return requested.require_end_by(newest)
+
+
+def _find_newest(context: PipelineContext, requested: WindowRange) -> datetime:
+    """Return the clock, or the end of the ledger's last window where that is later; at least the end of a range in the
+    past, which needs no ledger."""
     clock = datetime.now(UTC)
     if requested.end <= clock:
-        return requested
+        return requested.end
     with suppress(OnceoverError):
         clock = max(clock, read_last_end(context.ledger, context.name) or clock)
-    return requested.require_end_by(clock)
+    return clock

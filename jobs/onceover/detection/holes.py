@@ -15,13 +15,15 @@ from datetime import datetime
 from onceover.context import PipelineContext
 from onceover.detection.parquet_search import find_held_in_parquet
 from onceover.detection.raw_search import find_held_in_raw
-from onceover.errors import MissingTopicError, OffsetRangeError, OnceoverError, UsageError
+from onceover.errors import MissingTopicError, OnceoverError, UsageError
 from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.hole_probe import find_gaps
 from onceover.kafka.log_probe import LogProbe
-from onceover.kafka.reader import KafkaSource, read_range
+from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import TopicFacts
+from onceover.kafka.unreadable_search import find_unreadable
 from onceover.ledger import frontiers, losses
+from onceover.ledger.blocked import list_blocked
 from onceover.ledger.database import Connection
 from onceover.ledger.root import RootRefusedError
 from onceover.ledger.unreadable import list_to_read_again
@@ -166,20 +168,19 @@ def accept_loss(
 
 def _require_unreadable(context: PipelineContext, span: OffsetRange) -> int:
     """Raise UsageError unless the span lies in a hole, or where a log that was cut is read again, Kafka's log holds it,
-    and reads of its first and last offset fail while Kafka answers. Return the log's leader epoch there."""
-    unread = [*frontiers.read_holes(context.ledger, context.name), *list_to_read_again(context.ledger, context.name)]
-    if subtract([span], unread):
+    and a read of each of its offsets fails, by a record or its batch. Return the log's leader epoch there."""
+    blocked = [each.offsets for each in list_blocked(context.ledger, context.name)]
+    holes = frontiers.read_holes(context.ledger, context.name)
+    if subtract([span], [*blocked, *holes, *list_to_read_again(context.ledger, context.name)]):
+        waits = f"ingest waits before {', '.join(map(str, blocked))}" if blocked else "ingest waits before none"
         raise UsageError(
-            f"{span} is not all in a hole, nor read again after the log was cut; have ingest skip it first: "
-            f'`onceover offsets {context.name} set {span.source.kafka_partition}={span.end} --reason "..."`'
+            f"{span} is not all in a hole, nor read again after the log was cut, nor are these offsets that ingest "
+            f"cannot read: {waits}; see `onceover doctor`"
         )
     with _open_log(context) as now:
         if clip_to_held(span, now.facts) != span:
             raise UsageError(f"Kafka's log does not hold all of {span}: accept it as lost, without --unreadable")
-        for offset in sorted({span.start, span.end - 1}):
-            if _is_readable(now.source, OffsetRange(span.source, offset, offset + 1)):
-                raise UsageError(f"offset {offset} of {span} can be read, or has no record: the next repair reads it")
-    with _open_log(context) as now:  # else it failed because Kafka does not answer
+        _require_no_reader(now.source, span)
         return _find_leader_epoch(now, span)
 
 
@@ -191,16 +192,14 @@ def _find_leader_epoch(now: _Log, span: OffsetRange) -> int:
     return found[1] if found else now.facts.leader_epochs.get(kafka_partition, NO_EPOCH)
 
 
-def _is_readable(source: KafkaSource, offset: OffsetRange) -> bool:
-    try:
-        for _ in read_range(source, offset.source.kafka_partition, offset.start, offset.end):
-            pass
-    except OffsetRangeError:
-        raise
-    except OnceoverError as error:
-        log.warning("%s cannot be read: %s", offset, error)
-        return False
-    return True
+def _require_no_reader(source: KafkaSource, span: OffsetRange) -> None:
+    at = span.start
+    while at < span.end:
+        found = find_unreadable(source, OffsetRange(span.source, at, span.end), span.end)
+        if found is None or found.offsets.start > at:
+            raise UsageError(f"offset {at} of {span} can be read, or has no record: the next repair reads it")
+        log.warning("%s cannot be read: %s", found.offsets, found.why)
+        at = found.offsets.end
 
 
 def _list_expired(context: PipelineContext, span: OffsetRange) -> tuple[OffsetRange, ...]:

@@ -12,7 +12,7 @@ from onceover.detection.unexplained_files import list_unexplained_files
 from onceover.detection.unknown_files import register_unknown_files
 from onceover.ledger.certificates import list_pending
 from onceover.ledger.quarantine_days import list_unexplained_days
-from onceover.ledger.repair_requests import was_searched
+from onceover.ledger.searched_windows import was_searched
 from onceover.lines.escapes import CorruptLineError
 from onceover.lines.line_file import split_at_lines
 from onceover.lines.reference import ID, decode

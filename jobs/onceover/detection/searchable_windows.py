@@ -11,7 +11,7 @@ from onceover.context import PipelineContext
 from onceover.detection.look import judge_windows
 from onceover.detection.unexplained_files import UnexplainedFile
 from onceover.ledger.gap_sets import ranges_as_json
-from onceover.ledger.repair_requests import was_read_for_orphans
+from onceover.ledger.searched_windows import was_read_for_orphans
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange

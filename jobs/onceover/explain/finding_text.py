@@ -76,6 +76,8 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
             if list(evidence) == ["end_and_stored", "unknown_from"] and not evidence["end_and_stored"]:
                 what = "Records that were found in raw have not been compared with Kafka's log."
             how = _describe_cut(evidence)
+        case Kind.UNREADABLE:
+            how = _describe_blocked(evidence["blocked"])
         case Kind.MISPLACED_LINE:
             what = _agree_in_number(what, evidence["lines"], "line")
             how = (
@@ -108,6 +110,12 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
         case _:
             assert_never(kind)
     return FindingText(what, how)
+
+
+def _describe_blocked(blocked: Sequence[Mapping[str, Any]]) -> str:
+    """Name the offsets, as `accept-loss` takes them, and the reason."""
+    ranges = parse_offset_ranges([each["offsets"] for each in blocked])
+    return "; ".join(f"{offsets}: {each['why']}" for offsets, each in zip(ranges, blocked, strict=True)) + "."
 
 
 def _describe_cut(evidence: Mapping[str, Any]) -> str:

@@ -10,13 +10,14 @@ from typing import Any
 from onceover.context import PipelineContext
 from onceover.detection.evidence import read_evidence
 from onceover.detection.look import judge_windows
-from onceover.errors import OnceoverError, TerminalError
+from onceover.errors import OnceoverError, UnknownWindowError
 from onceover.explain.next_steps import list_next_steps
 from onceover.ledger import compactions
 from onceover.ledger.log_cuts import WHY_CUT
 from onceover.ledger.window_history import read_window_history
+from onceover.ledger.windows import WindowState
 from onceover.model.finding import Finding, is_log_cut
-from onceover.model.finding_kinds import BY_SCAN, Kind
+from onceover.model.finding_kinds import BY_SCAN, RAW_DAMAGE, Kind
 from onceover.model.remedies import Remedy
 from onceover.model.window import Window, WindowRange
 
@@ -27,7 +28,7 @@ _CONTESTED = frozenset({Kind.CONFLICT, Kind.MISDATED})
 class WindowFacts:
     """A window: the ledger's rows about it, and the findings that follow from them and the file's length now.
 
-    `judged` is None if the window is open, a batch is landing in it, Kafka's log was cut, or HDFS does not answer;
+    `judged` is None if the window is open, a batch is landing in it, Kafka's log was cut, or raw cannot be reached;
     `not_judged` says which.
     """
 
@@ -48,7 +49,9 @@ class WindowFacts:
 
     @property
     def state(self) -> str:
-        return str(self.rows["window"]["state"])
+        state = str(self.rows["window"]["state"])
+        is_damaged = state == WindowState.CERTIFIED and any(row["kind"] in RAW_DAMAGE for row in self.findings)
+        return WindowState.DAMAGED if is_damaged else state
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
@@ -77,11 +80,11 @@ class WindowFacts:
 
 
 def gather(context: PipelineContext, window: Window) -> WindowFacts:
-    """Read the ledger and HDFS. Raises TerminalError for a window without any landing."""
+    """Read the ledger and raw's lengths. Raises UnknownWindowError for a window without any landing."""
     registered = context.read_registration()
     rows: Mapping[str, Any] = read_window_history(context.ledger, registered.name, window.start)
     if rows["window"] is None:
-        raise TerminalError(
+        raise UnknownWindowError(
             f"window {window} of {registered.name} is unknown: no record with an event time in it was ever read; list "
             f"the known windows with `onceover windows {registered.name}`, and see how far ingest is "
             "with `onceover doctor`"
@@ -124,7 +127,7 @@ def _read_parquet(context: PipelineContext, window: Window) -> Mapping[str, Any]
 
 
 def _has_unknown_parquet(context: PipelineContext, window: Window, known: Mapping[str, Any] | None) -> bool:
-    """Return whether a Parquet file of the window is there that the ledger does not know. HDFS has just answered."""
+    """Return whether a Parquet file of the window is there that the ledger does not know. Raw was just reached."""
     files = context.files.list_window_files(window.start, window.end)
     return any(file.path.endswith(".parquet") and file.path != (known or {}).get("path") for file in files)
 

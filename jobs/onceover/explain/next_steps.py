@@ -100,7 +100,7 @@ def _list_window_steps(state: str, kinds: Collection[str], changing: bool, block
             first = dict.fromkeys((*first, RESTORE, REREAD, DECLARE))
         blocked = "Resolve what it was blocked for, if anything; Airflow does not retry this window by itself."
         return [Remedy(blocked), *first, Remedy("Then repair it, which lifts the block:", REPAIR.command)]
-    if state == "certified" and failures(kinds):
+    if state in ("certified", "damaged") and failures(kinds):
         certified = "Its certificate is valid, so schedules do not repair it. To rebuild it all the same:"
         force = 'onceover repair {pipeline} --from {window} --to {end} --force --reason "..."'
         return [*first, Remedy(certified, force)]

@@ -21,6 +21,7 @@ _VERDICTS = {
     "repairing": "A repair holds it right now.",
     "blocked": "Schedules leave it alone until a person requests its repair.",
     "certified": "It is certified: each record is counted exactly once.",
+    "damaged": "It is certified, so its aggregates are right; but its raw is damaged, and would not give them again.",
 }
 
 _LOST_AS = {
@@ -66,6 +67,7 @@ def describe_loss(row: Mapping[str, Any]) -> str:
 def describe_marks(row: Mapping[str, Any]) -> str:
     """Return the marks of a landing, for display before its offset ranges."""
     marks = ("late, " if row["late"] else "") + ("" if row["proved"] else "unproved, ")
+    marks += f"{row['sink']} sink, " if row["sink"] else ""
     return marks + (f"{row['batches']:,} batches rolled up, " if row["batches"] > 1 else "")
 
 

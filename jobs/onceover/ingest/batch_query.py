@@ -59,7 +59,7 @@ class BatchQuery:
         framing = Framing(name, length, texts, grouping, max(1, MOST_WINDOWS // tasks))
         placed = self._place(records.transform(interpret(registered.contract)), types, texts, only)
         self._pieces = placed.mapInArrow(partial(frame_pieces, framing=framing), from_arrow_schema(PIECE))
-        self._appending = Appending(context.address("webhdfs"), context.layout, self.quarantine_day, grouping)
+        self._appending = Appending(context.raw_address, context.layout, self.quarantine_day, grouping)
         self._appended = self._append(self._pieces) if tasks == 1 else None
         self._windows = 2 * spark.sparkContext.defaultParallelism
 

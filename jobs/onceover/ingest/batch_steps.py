@@ -1,4 +1,4 @@
-"""Steps 3 and 4 of a batch: append its records to their files and add them to the aggregates."""
+"""Step 3 of a batch: append its records to their files, and stage its rows for a sink."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from onceover.fault_points import FaultPoint, Step
+from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
-from onceover.ledger.drivers import Epoch
-from onceover.ledger.increments import increment, stage_name
+from onceover.ledger.increments import stage_name
 from onceover.model.batch import Increment, Landing, RangeRead
 
 
@@ -27,11 +27,14 @@ class BatchResult:
 
 
 @dataclass(frozen=True, slots=True)
-class CountedBatch:
-    """A batch's ranges and landings, and when its append ended, in seconds of the monotonic clock."""
+class StagedBatch:
+    """A batch whose records are appended, and of whose rows `staged` wait in the stage of `table`, with the columns of
+    the batch's own contract; its append ended `appended_at`, in seconds of the monotonic clock."""
 
-    read: Sequence[RangeRead]
-    landings: Sequence[Landing]
+    batch_id: int
+    table: AggregateTable
+    result: BatchResult
+    staged: int
     appended_at: float
 
 
@@ -41,20 +44,13 @@ class BatchWork(Protocol):
     def append(self) -> BatchResult: ...
 
 
-def append_and_count(
-    connection: Connection,
-    epoch: Epoch,
-    registered: RegisteredPipeline,
-    batch_id: int,
-    work: BatchWork,
-    fault_point: FaultPoint,
-) -> CountedBatch:
-    """Carry out both steps. Raw and aggregates show the batch from then on; it counts once the batch has landed."""
+def append_and_stage(
+    connection: Connection, registered: RegisteredPipeline, batch_id: int, work: BatchWork, fault_point: FaultPoint
+) -> StagedBatch:
+    """Append the batch to raw, where it counts for nothing yet, and stage its rows, which no reader sees."""
     result = work.append()
     appended_at = time.monotonic()
     fault_point.stop_after(Step.APPENDED)
     rows = (line.decode() for line in result.rows)
     staged = registered.table.stage(connection, stage_name(batch_id), rows)
-    increment(connection, epoch, registered.table, batch_id, result.increments, staged)
-    fault_point.stop_after(Step.INCREMENTED)
-    return CountedBatch(result.read, result.landings, appended_at)
+    return StagedBatch(batch_id, registered.table, result, staged, appended_at)

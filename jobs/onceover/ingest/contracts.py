@@ -22,4 +22,4 @@ def keep_registered_contracts(spark: SparkSession, context: PipelineContext, reg
         columns = {column: kind.simpleString() for column, kind in types.items()}
         return to_json({"name": name, "contract": contracts[name], "columns": columns}, indent=1).encode()
 
-    keep_contracts(context.address("webhdfs"), context.layout, contracts, describe)
+    keep_contracts(context.raw_address, context.layout, contracts, describe)

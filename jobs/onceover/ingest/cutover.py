@@ -95,7 +95,7 @@ def _find_cutovers(
 ) -> Mapping[KafkaPartition, int] | None:
     """Return the cutovers to the next version that raw has already; None if it has none."""
     layout, new = context.layout, context.pipeline.contract
-    kept, known = read_contracts(context.address("webhdfs"), layout), registered.contracts.versions
+    kept, known = read_contracts(context.raw_address, layout), registered.contracts.versions
     if len(kept) <= len(known) and kept == known[: len(kept)]:
         return None
     version = len(known) + 1

@@ -7,6 +7,7 @@ A crash after any step is legal. Each step leaves something behind, which the ne
   landed             the replay lands and counts the same offsets again: `duplicated`
   offsets_committed  nothing but a missing time of commit: the batch counts and is not read again
   committed          nothing
+The transactional sink lands what it increments in one transaction, and what has landed is not read again.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from onceover.errors import BatchTooLargeError, FencedError, OnceoverError, TransientError
+from onceover.errors import BatchTooLargeError, FencedError, OnceoverError, TransientError, UnreadableRecordError
 from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_limit import BatchLimit
-from onceover.ingest.batch_steps import BatchWork, append_and_count
+from onceover.ingest.batch_steps import BatchWork, append_and_stage
+from onceover.ingest.blocked import BlockedPartitions
 from onceover.ingest.report import Progress
 from onceover.ingest.reread import append_next
 from onceover.ingest.scheduler import Submissions
+from onceover.ingest.sinks import SINKS
+from onceover.ingest.starts import ReadPositions
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.reader import KafkaSource
@@ -32,14 +36,12 @@ from onceover.ledger import batches, drivers, refills
 from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, DatabaseError
-from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.root import OwnedRoot
-from onceover.ledger.unreadable import list_unreadable
 from onceover.ledger.watermarks import advance_watermark
 from onceover.ledger.windows import count_open_windows
 from onceover.model.batch import Landing, RangeRead
-from onceover.model.batch_plan import Start, compute_starts, plan_refills
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.batch_plan import plan_refills
+from onceover.model.offsets import OffsetRange, subtract
 from onceover.model.pipeline import IngestPolicy
 from onceover.offset_stores.tracker import OffsetTracker
 from onceover.retention import expire
@@ -65,14 +67,15 @@ class Ingest:
         root: OwnedRoot,
         fault_point: FaultPoint,
         open_log: Callable[[TopicFacts], KafkaSource],
+        blocked: BlockedPartitions,
     ) -> None:
         self._connection, self._epoch, self._registered, self._policy = connection, epoch, registered, policy
         self._topic, self._offsets, self._work, self._fault_point = topic, offsets, work, fault_point
-        self._files, self._root, self._open_log = files, root, open_log
-        self._comparison = LogComparison(connection, epoch.pipeline, epoch)
-        self._submissions = Submissions(topic, policy, cutovers=registered.cutovers)
+        self._files, self._blocked = files, blocked
+        self._sink = SINKS[policy.sink](connection, epoch)
+        self._positions = ReadPositions(connection, epoch, policy, offsets, root, open_log)
+        self._submissions = Submissions(topic, policy, cutovers=registered.cutovers, limit=blocked.limit)
         self._limit = BatchLimit()
-        self._planned = False
         self._has_refilled = False  # in the last turn
         self._seen_at = time.monotonic()
         self._uncommitted: dict[int, dict[int, int]] = {}  # landed batches whose offsets the store does not hold yet
@@ -108,13 +111,15 @@ class Ingest:
         Never waits: the topic's facts must be fresh, or records that arrived during the wait would not keep their
         window open.
         """
+        drivers.report_progress(self._connection, self._epoch)
         batches.supersede_own(self._connection, self._epoch)
         self._commit_offsets()
         self._expire_raw()
         self._seen_at = time.monotonic()
         facts = self._topic.facts()
-        at = self._find_starts(facts)
+        at = self._positions.find(facts)
         append_next(self._connection, self._epoch, self._registered, facts, self._work)
+        self._blocked.look(facts, at)
         refill = self._choose_refills(facts)
         is_refills_turn = refills_only or (bool(refill) and not self._has_refilled)
         submitted = None if is_refills_turn else self._submissions.next(facts, at, self._read_bounds(facts, at))
@@ -143,9 +148,14 @@ class Ingest:
         held = [clip_to_held(piece, facts) for piece in wanted]
         if gone := [piece for piece, left in zip(wanted, held, strict=True) if not len(left)]:
             refills.refuse_refills(self._connection, self._epoch.pipeline, gone, "the log no longer holds it")
+        if landed := self._positions.list_landed(held):  # adopted from raw, since the refill was requested
+            both = zip(wanted, held, strict=True)
+            done = [piece for piece, left in both if len(left) and not subtract([left], landed)]
+            refills.refuse_refills(self._connection, self._epoch.pipeline, done, "it has landed meanwhile")
+            held = list(subtract(held, landed))
         sources = {piece.source for piece in held if len(piece)}
-        unknown = [r for r in self._comparison.list_unknown(facts.generation) if r.source not in sources]
-        chosen = plan_refills([*held, *unknown], self._submissions.most)
+        unknown = [r for r in self._positions.list_unknown(facts.generation) if r.source not in sources]
+        chosen = plan_refills(self._blocked.leave_out([*held, *unknown]), self._submissions.most)
         return next(iter(self._registered.cutovers.cut_by_version(chosen).values()), ())
 
     def _read_bounds(self, facts: TopicFacts, at: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
@@ -155,7 +165,7 @@ class Ingest:
         """Carry out steps 2 to 7; offsets in the ledger share step 5's transaction.
 
         The batch was submitted `waited` seconds ago; None for a refill, which moves no stored offset: the store is
-        past it. A batch that is too large for its tasks appends nothing, and is begun again with half of its offsets.
+        past it. A batch too large for its tasks is begun again with half of its offsets, before anything is appended.
         """
         while True:
             clipped = self._limit.clip(ranges)
@@ -165,6 +175,11 @@ class Ingest:
                 log.warning("reading half as much: %s", error)
                 self._limit.halve(clipped)
                 batches.supersede_own(self._connection, self._epoch)
+            except UnreadableRecordError:
+                if not self._blocked.find(clipped, facts):
+                    raise
+                batches.supersede_own(self._connection, self._epoch)
+                return self._report(None, facts, time.monotonic())
             else:
                 self._limit.relax(clipped)
                 return progress
@@ -172,25 +187,30 @@ class Ingest:
     def _run_attempt(self, ranges: Sequence[OffsetRange], facts: TopicFacts, waited: float | None) -> Progress:
         connection, epoch, started = self._connection, self._epoch, time.monotonic()
         registered = self._registered.select_ranges(ranges)
-        batch_id = batches.begin(connection, epoch, registered.contract_version, ranges, waited)
+        batch_id = batches.begin(connection, epoch, registered.contract_version, ranges, waited, self._policy.sink)
         self._fault_point.stop_after(Step.BEGUN)
         work = self._work(registered, ranges, facts, None)
-        result = append_and_count(connection, epoch, registered, batch_id, work, self._fault_point)
-        read, landings = result.read, result.landings
+        staged = append_and_stage(connection, registered, batch_id, work, self._fault_point)
+        read, landings = staged.result.read, staged.result.landings
         ends = {} if waited is None else {r.source.kafka_partition: r.end for r in ranges}
-        if self._offsets.store.in_ledger:
-            with connection.transaction():
-                batches.land_batch(connection, epoch, batch_id, read, landings)
+        fresh = self._positions.leave_fresh(ranges)
+
+        def land() -> None:
+            batches.land_batch(connection, epoch, batch_id, read, landings, fresh)
+            if self._offsets.store.in_ledger:
                 self._offsets.commit(ends)
                 batches.mark_committed(connection, epoch, batch_id)
-            for step in (Step.LANDED, Step.OFFSETS_COMMITTED, Step.COMMITTED):
+
+        self._sink.write(staged, land, self._fault_point)
+        drivers.report_progress(connection, epoch)
+        self._fault_point.stop_after(Step.LANDED)
+        if self._offsets.store.in_ledger:
+            for step in (Step.OFFSETS_COMMITTED, Step.COMMITTED):
                 self._fault_point.stop_after(step)
         else:
-            batches.land_batch(connection, epoch, batch_id, read, landings)
-            self._fault_point.stop_after(Step.LANDED)
             self._uncommitted[batch_id] = ends
             self._commit_offsets()
-        return self._report(batch_id, facts, started, read, landings, append_seconds=result.appended_at - started)
+        return self._report(batch_id, facts, started, read, landings, append_seconds=staged.appended_at - started)
 
     def _commit_offsets(self) -> None:
         """Carry out steps 6 and 7. If the store does not answer, the next turn retries; landed batches stay landed."""
@@ -201,66 +221,6 @@ class Ingest:
             batches.mark_committed(self._connection, self._epoch, batch_id)
             self._fault_point.stop_after(Step.COMMITTED)
             del self._uncommitted[batch_id]
-
-    def _find_starts(self, facts: TopicFacts) -> Mapping[int, int]:
-        """Return each Kafka partition's next offset to read, after recording it in the ledger and the offset store."""
-        seen = ledger_frontiers.list_generations(self._connection, self._epoch.pipeline)
-        if seen and facts.generation not in seen:
-            log.warning(
-                "topic %s was deleted and recreated: generation %s is read from its start",
-                facts.topic,
-                facts.generation,
-            )
-            ledger_frontiers.retire_generations(self._connection, self._epoch, facts.generation)
-        stored = self._offsets.load(facts.topic_id, facts.end.keys())
-        remembers = self._policy.offset_store != "none"
-        # A store may forget (Kafka drops the offsets of a group that is quiet for a week); the ledger does not.
-        if remembers and facts.end.keys() - stored.keys():
-            held = ledger_frontiers.read_committed_offsets(self._connection, self._epoch.pipeline, facts.generation)
-            stored = {**held, **stored}
-        # Only a first start may be at the end: a new incarnation or Kafka partition is read from its beginning.
-        first = not stored and not self._planned and not (seen and remembers)
-        at_end = first and self._policy.first_start == "latest"
-        starts = compute_starts(stored, facts.end if at_end else facts.earliest, facts.earliest, facts.end)
-        if seen:  # nothing new to the ledger may go unaccounted, whatever offsets were set by hand
-            starts = {p: replace(start, origin=min(start.origin, facts.earliest[p])) for p, start in starts.items()}
-        self._planned = True
-        # The marker outlives the ledger: a ledger that lost a Kafka partition begins where the lost one began.
-        marked = self._root.record_origins({KafkaPartition(facts.generation, p): s.origin for p, s in starts.items()})
-        ledger_frontiers.register_kafka_partitions(
-            self._connection,
-            self._epoch,
-            facts.topic_id,
-            starts={
-                source: replace(starts[source.kafka_partition], origin=origin) for source, origin in marked.items()
-            },
-            ends={KafkaPartition(facts.generation, p): end for p, end in facts.end.items()},
-        )
-        self._warn_of_loss(facts, stored, starts)
-        # The only way back of a stored offset besides a truncated log: other records are there than were read.
-        diverged = self._comparison.compare(facts, self._open_log(facts))
-        at = {p: start.at for p, start in starts.items()}
-        for skipped in list_unreadable(self._connection, self._epoch.pipeline, facts.generation):
-            p = skipped.source.kafka_partition
-            if skipped.start <= at.get(p, skipped.end) < skipped.end:
-                at[p] = min(skipped.end, facts.end[p])
-        at = {p: min(offset, diverged.get(p, offset)) for p, offset in at.items()}
-        self._offsets.begin(facts.topic_id, at)
-        return at
-
-    def _warn_of_loss(self, facts: TopicFacts, stored: Mapping[int, int], starts: Mapping[int, Start]) -> None:
-        """Log stored offsets outside the topic's log; the ledger has each as a finding."""
-        for kafka_partition, start in starts.items():
-            if start.truncated_from is not None:
-                log.warning(
-                    "%s-%d was truncated: its log ends at %d, offsets up to %d were read before; reading resumes at %d",
-                    facts.topic, kafka_partition, facts.end[kafka_partition], start.truncated_from, start.at,
-                )  # fmt: skip
-            elif stored.get(kafka_partition, start.at) < start.at:
-                log.warning(
-                    "%s-%d has expired up to %d: offsets from %d on were never read and are lost",
-                    facts.topic, kafka_partition, start.at, stored[kafka_partition],
-                )  # fmt: skip
 
     def _report(
         self,
@@ -285,6 +245,7 @@ class Ingest:
             batch_id=batch_id,
             records=sum(piece.digest.records for piece in read),
             quarantined=sum(x.digest.records for x in landings if x.quarantine_day is not None),
+            in_quarantine=tuple(x for x in landings if x.quarantine_day is not None),
             windows=len({x.window_start for x in landings if x.window_start is not None}),
             append_seconds=append_seconds,
             total_seconds=time.monotonic() - started,

@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import datetime
 
 from pyspark.sql import SparkSession
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.fault_points import FaultPoint
 from onceover.ingest.batch_queries import BatchQueries
+from onceover.ingest.blocked import BlockedPartitions
 from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.driver import Ingest
 from onceover.ingest.micro_batch import MicroBatch
@@ -26,6 +28,9 @@ from onceover.model.batch_plan import cut_into_shards
 from onceover.model.offsets import OffsetRange
 from onceover.offset_stores import open_store
 from onceover.offset_stores.tracker import OffsetTracker
+
+MOST_IDLE_SECONDS = 30
+"""The longest pause of a driver within a transaction: PostgreSQL ends the connection then."""
 
 
 @contextmanager
@@ -52,17 +57,19 @@ def build_driver(
     ContractChangedError if the pipeline was migrated since `registered` was read, RootRefusedError if the root is not
     the ledger's own."""
     require_in_force(context.ledger, registered)
+    # A paused or cut-off driver must not keep out its successor, nor keep windows locked, by an open transaction.
+    context.ledger.execute(f"SET idle_in_transaction_session_timeout = '{MOST_IDLE_SECONDS}s'")
     root = context.root.claim(epoch, topic.read_cluster_id(), f"{socket.gethostname()}:{os.getpid()}")
     keep_registered_contracts(spark, context, registered)
     record_versions(context.ledger, epoch, spark.version)
     policy = context.pipeline.ingest
 
-    queries = BatchQueries(spark, context)
+    queries, blocked = BatchQueries(spark, context), BlockedPartitions(context.ledger, epoch, context.build_source)
 
     def work(
         registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts, only: datetime | None
     ) -> MicroBatch:
-        source = context.build_source(facts)
+        source = replace(context.build_source(facts), one_batch_a_fetch=blocked.is_careful(ranges))
         shards = cut_into_shards(policy.sharding, ranges, spark.sparkContext.defaultParallelism)
         return MicroBatch(spark, context, lambda: queries.find(registered, source, shards, only), ranges, shards)
 
@@ -78,4 +85,5 @@ def build_driver(
         root,
         fault_point,
         context.build_source,
+        blocked,
     )

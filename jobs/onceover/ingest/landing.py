@@ -22,7 +22,8 @@ from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
 from onceover.raw.layout import Layout
-from onceover.raw.window_files import LeaseHeldError, WindowFiles
+from onceover.raw.store import LeaseHeldError
+from onceover.raw.window_files import WindowFiles
 from onceover.spark.python_worker import freeze_modules
 
 RESULT: Final = pa.schema(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
-from onceover.errors import BatchTooLargeError, SparkLostError, TransientError
+from onceover.errors import BatchTooLargeError, SparkLostError, TransientError, UnreadableRecordError
 from onceover.ingest.batch_query import BatchQuery
 from onceover.ingest.batch_steps import BatchResult
 from onceover.ingest.delivery import join_shards
@@ -19,8 +20,11 @@ from onceover.model.batch import Increment, Landing
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window
 from onceover.spark.failure import summarize
-from onceover.spark.hdfs_leases import Leases
+from onceover.spark.hdfs_leases import open_leases
 from onceover.spark.source import name_shards
+
+_UNREADABLE: Final = (UnreadableRecordError.__name__, "MemoryError", "Python worker exited unexpectedly")
+"""Signs of it in the text of a failed task."""
 
 
 class MicroBatch:
@@ -49,7 +53,7 @@ class MicroBatch:
             # This driver holds the epoch, so these files' leases belong to a driver that is dead or fenced.
             for path in error.held_paths:
                 with attempt():
-                    Leases(self._spark, self._context.address("hdfs")).recover(path)
+                    open_leases(self._spark, self._context).recover(path)
             raise
         read = join_shards(self._ranges, self._shards, done.shards, done.newest_ms)
         return BatchResult(
@@ -71,5 +75,11 @@ def attempt() -> Iterator[None]:
     except (Py4JNetworkError, ConnectionError) as error:
         raise SparkLostError("Spark's JVM has died; start ingest again, it resumes where it stopped") from error
     except (PySparkException, Py4JError) as error:
-        kind = BatchTooLargeError if BatchTooLargeError.__name__ in str(error) else TransientError
-        raise kind(f"Spark failed: {summarize(error)}") from error
+        raise _find_kind(str(error))(f"Spark failed: {summarize(error)}") from error
+
+
+def _find_kind(text: str) -> type[TransientError]:
+    """Return the kind of error that a task raised, by the JVM's text; a process that dies may die of what it reads."""
+    if BatchTooLargeError.__name__ in text:
+        return BatchTooLargeError
+    return UnreadableRecordError if any(sign in text for sign in _UNREADABLE) else TransientError

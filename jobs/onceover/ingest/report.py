@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from onceover.model.batch import Landing
 from onceover.model.window import format_moment
 
 
@@ -13,7 +14,7 @@ from onceover.model.window import format_moment
 class Progress:
     """A turn of the loop, for reporting. Times are in seconds, `append_seconds` until all was read and appended; `lag`
     is in offsets by Kafka partition. The batch waited `waited_seconds` after its submission, `waiting` others still
-    wait, and `rate` is its limit in offsets a second."""
+    wait, and `rate` is its limit in offsets a second. `in_quarantine` has the landings of its records there."""
 
     batch_id: int | None
     records: int
@@ -28,10 +29,12 @@ class Progress:
     waited_seconds: float = 0.0
     waiting: int = 0
     rate: float | None = None
+    in_quarantine: Sequence[Landing] = ()
 
 
-def make_reporter(pipeline: str) -> Callable[[Progress], None]:
-    """Return a reporter that prints each batch, and an idle turn only when its line has changed."""
+def make_reporter(pipeline: str, hear: Callable[[Progress], None] = lambda _: None) -> Callable[[Progress], None]:
+    """Return a reporter that prints each batch, and an idle turn only when its line has changed; `hear` gets each
+    batch after that."""
     last_idle: str | None = None
 
     def report(progress: Progress) -> None:
@@ -41,6 +44,8 @@ def make_reporter(pipeline: str) -> Callable[[Progress], None]:
             return
         last_idle = text if progress.batch_id is None else None
         print(f"{pipeline} {text}", flush=True)
+        if progress.batch_id is not None:
+            hear(progress)
 
     return report
 

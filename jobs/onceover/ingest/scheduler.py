@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -43,9 +43,16 @@ class Submissions:
     with that block. Times are in ms of one monotonic clock."""
 
     def __init__(
-        self, topic: Topic, policy: IngestPolicy, pace: Pace | None = None, cutovers: Cutovers | None = None
+        self,
+        topic: Topic,
+        policy: IngestPolicy,
+        pace: Pace | None = None,
+        cutovers: Cutovers | None = None,
+        limit: Callable[[TopicFacts], TopicFacts] = lambda facts: facts,
     ) -> None:
-        """`pace` limits batches instead of the policy's rate control; no batch reads beyond the next of `cutovers`."""
+        """`pace` limits batches instead of the policy's rate control; no batch reads beyond the next of `cutovers`, nor
+        beyond the ends that `limit` leaves of the logs."""
+        self._limit = limit
         self._topic, self._policy, self._pace, self._cutovers = topic, policy, pace, cutovers or Cutovers()
         self._waiting: deque[WaitingBatch] = deque()
         self._generation: str | None = None
@@ -80,6 +87,7 @@ class Submissions:
         Waiting batches must continue exactly at `at`, the next offset by Kafka partition, and still be in the log;
         otherwise (a failed attempt, offsets set by hand, another topic) all are dropped and submitted again.
         """
+        facts = self._limit(facts)
         if not self._continues(facts, at):
             self._waiting.clear()
             self._generation, self._reached = facts.generation, dict(at)
@@ -128,7 +136,7 @@ class Submissions:
         while not is_over.wait(max(0.0, self._due_ms - _now_ms()) / 1000):
             self._set_next_due()
             try:
-                facts = self._topic.facts()
+                facts = self._limit(self._topic.facts())
             except OnceoverError:
                 continue  # the driver's own request reports it
             if not self._is_within(facts):

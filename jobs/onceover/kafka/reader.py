@@ -9,7 +9,7 @@ recreated topic has the same offsets and other records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -17,30 +17,19 @@ from time import monotonic
 from typing import cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from onceover.config.kafka_properties import build_client_properties
-from onceover.errors import OffsetRangeError, TransientError, UnreachableError
+from onceover.errors import OffsetRangeError, TransientError, UnreachableError, UnreadableRecordError
 from onceover.kafka.client import Admin, LastComplaint, translate_refusal
-from onceover.kafka.headers import read_headers
-from onceover.model.record import LARGEST_RECORD
+from onceover.kafka.record_batch import build_batch
 
-SCHEMA = pa.schema(
-    [
-        ("kafka_partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("kafka_timestamp", pa.int64()),
-        ("key", pa.binary()),
-        ("headers", pa.binary()),
-        ("value", pa.binary()),
-        ("leader_epoch", pa.int32()),
-    ]
-)
 BAD_BATCH = (KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG)
 """Errors about a batch of records that was fetched, with its first offset."""
 BATCH_RECORDS = 10_000
 BATCH_BYTES = 8 << 20
+READ_AHEAD = 200_000
+"""Offsets that a client may read beyond a range: twice what it keeps, by `queued.min.messages`."""
 END_GRACE_SECONDS = 5.0  # a new leader's log may seem short for a moment
 _POLL_SECONDS = 0.5
 
@@ -57,16 +46,19 @@ _TUNED_PROPERTIES = {  # a pipeline's [kafka] wins
     "fetch.wait.max.ms": "50",  # how long the broker may wait before it reports the end of a partition
     "fetch.message.max.bytes": str(4 << 20),
     "fetch.queue.backoff.ms": "1",  # its default, 1000, is a second's pause whenever the queue was full
-    "queued.min.messages": "100000",
+    "queued.min.messages": str(READ_AHEAD // 2),
     "queued.max.messages.kbytes": str(16 << 10),  # bounds the memory of read-ahead, plus one fetch
 }
+
+_ONE_BATCH = {"fetch.message.max.bytes": "1", "queued.min.messages": "1"}
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
     """The topic to read ranges from, as plain values that travel to Spark's Python workers.
 
-    A read waits `stall_seconds` for a broker before it fails.
+    A read waits `stall_seconds` for a broker before it fails. `one_batch_a_fetch`: nothing is read ahead of a batch,
+    for the next may be one that no reader gets.
     """
 
     bootstrap: str
@@ -75,6 +67,7 @@ class KafkaSource:
     isolation: str = "read_committed"
     properties: Mapping[str, str] = field(default_factory=dict)
     stall_seconds: float = 30.0
+    one_batch_a_fetch: bool = False
 
 
 def read_range(source: KafkaSource, kafka_partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
@@ -93,37 +86,48 @@ class LogReader:
     """Reads ranges one after another by the same clients, for to connect takes longer than to read a thousand records.
     Close it after an error."""
 
-    def __init__(self, source: KafkaSource) -> None:
-        """Connects with the first range."""
+    def __init__(self, source: KafkaSource, note_arrival: Callable[[int], None] | None = None) -> None:
+        """Connects with the first range. `note_arrival` takes the offsets of records once they are here, before the
+        client can die of the next: some are never yielded."""
         self.source = source
+        self._note_arrival = note_arrival
         self._admin: Admin | None = None
         self._complaint = LastComplaint()
         self._consumer: Consumer | None = None
 
     def read(self, kafka_partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """Yield the records as `read_range` does."""
-        if start >= end:
-            return
-        where = f"topic {self.source.topic!r}, Kafka partition {kafka_partition}, offset range [{start}, {end})"
-        self._admin = self._admin or Admin(self.source.bootstrap, self.source.properties)
-        _check_incarnation(self._admin, self.source)
-        self._complaint.clear()
+        if start < end:
+            yield from self.hold_last(self.read_at_once(kafka_partition, start, end))
+
+    def hold_last(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches, the last one after another check that the topic is the same."""
         last: pa.RecordBatch | None = None
-        for batch in self._read_on(kafka_partition, start, end, where):
+        for batch in batches:
             if last is not None:
                 yield last
             last = batch
-        _check_incarnation(self._admin, self.source)
+        self._check_incarnation()
         if last is not None:
             yield last
+
+    def read_at_once(self, kafka_partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Yield each batch as it arrives, the last one without checking again that the topic is the same."""
+        where = f"topic {self.source.topic!r}, Kafka partition {kafka_partition}, offset range [{start}, {end})"
+        self._check_incarnation()
+        self._complaint.clear()
+        yield from self._read_on(kafka_partition, start, end, where)
+
+    def _check_incarnation(self) -> None:
+        self._admin = self._admin or Admin(self.source.bootstrap, self.source.properties)
+        _check_incarnation(self._admin, self.source)
 
     def _read_on(self, kafka_partition: int, start: int, end: int, where: str) -> Iterator[pa.RecordBatch]:
         """Yield the records, by a new client if the kept one speaks of what it read ahead of another range."""
         is_kept, self._consumer = self._consumer is not None, self._consumer or _connect(self.source, self._complaint)
         reader = _Reader(self.source, self._consumer, self._complaint, kafka_partition, start, end, where)
         try:
-            yield from reader.batches()
-            self._consumer.unassign()  # the client would read ahead
+            yield from reader.batches(self._note_arrival)
         except _OtherOffsetError:
             if not is_kept:
                 raise
@@ -142,6 +146,7 @@ def _connect(source: KafkaSource, complaint: LastComplaint) -> Consumer:
             {
                 **_TUNED_PROPERTIES,
                 **build_client_properties(source.bootstrap, source.properties),
+                **(_ONE_BATCH if source.one_batch_a_fetch else {}),
                 **_OWN_PROPERTIES,
                 "isolation.level": source.isolation,
                 "error_cb": complaint,
@@ -184,17 +189,20 @@ class _Reader:
         self._end = end
         self._where = where
         self._stall_seconds = source.stall_seconds
+        self._most_records = 1 if source.one_batch_a_fetch else BATCH_RECORDS
         self._quiet_since = monotonic()
         self._seen_end: int | None = None
         self._complaint, self._consumer = complaint, consumer
         consumer.assign([TopicPartition(source.topic, kafka_partition, start)])
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self, note_arrival: Callable[[int], None] | None = None) -> Iterator[pa.RecordBatch]:
         waiting: list[Message] = []
         size = 0
         while self._position < self._end:
             # consume() alone would wait its whole timeout although records are there: wait for one, then take the rest.
             first = self._consumer.poll(_POLL_SECONDS)
+            if note_arrival and first is not None and first.error() is None:
+                note_arrival(_get_offset(first))
             messages = [] if first is None else [first, *self._consumer.consume(self._count_wanted(), 0)]
             for is_record, group in groupby(messages, lambda message: message.error() is None):
                 if self._position >= self._end:
@@ -207,12 +215,14 @@ class _Reader:
                 else:
                     self._take_events(group)
             self._check_stall(monotonic() - self._quiet_since)
-            if len(waiting) >= BATCH_RECORDS or size >= BATCH_BYTES:
-                yield self._build_batch(waiting)
+            if self._position >= self._end:
+                self._consumer.unassign()  # the client would read ahead, and may die of what comes next
+            if len(waiting) >= self._most_records or size >= BATCH_BYTES:
+                yield build_batch(waiting, self._kafka_partition, self._where)
                 waiting, size, self.yielded = [], 0, self._position
                 self._quiet_since = monotonic()  # the caller may have taken long over the batch
         if waiting:
-            yield self._build_batch(waiting)
+            yield build_batch(waiting, self._kafka_partition, self._where)
 
     def _count_wanted(self) -> int:
         """Return how many messages to take beside the first: no more than the range has."""
@@ -242,6 +252,11 @@ class _Reader:
                 self._complaint(error)
             elif error.code() in BAD_BATCH and _get_offset(event) >= self._end:
                 self._position = self._end  # read ahead: all that lies before it came before it
+            elif error.code() in BAD_BATCH:
+                at = max(self._position, _get_offset(event))
+                raise UnreadableRecordError(
+                    f"{self._where}: offset {at} cannot be read: {error.str()}", at, _get_offset(event)
+                )
             else:
                 raise TransientError(f"{self._where}: {error.str()}")
 
@@ -257,36 +272,6 @@ class _Reader:
             raise UnreachableError(
                 f"{self._where}: nothing arrived for {self._stall_seconds:g} s at offset {self._position}"
                 f"{self._complaint}; check that the Kafka partition's leader runs"
-            )
-
-    def _build_batch(self, records: list[Message]) -> pa.RecordBatch:
-        batch = pa.RecordBatch.from_arrays(
-            [
-                pa.repeat(pa.scalar(self._kafka_partition, pa.int32()), len(records)),
-                pa.array([record.offset() for record in records], pa.int64()),
-                pa.array([record.timestamp()[1] for record in records], pa.int64()),
-                pa.array([record.key() for record in records], pa.binary()),
-                pa.array([read_headers(record) for record in records], pa.binary()),
-                pa.array([record.value() for record in records], pa.binary()),
-                pa.array([record.leader_epoch() for record in records], pa.int32()),
-            ],
-            schema=SCHEMA,
-        )
-        if batch.nbytes > LARGEST_RECORD:
-            self._refuse_large(batch)
-        return batch
-
-    def _refuse_large(self, batch: pa.RecordBatch) -> None:
-        """Raise TransientError for the first record that is larger than raw takes: no reader of raw would read it."""
-        sizes = sum(
-            pc.binary_length(batch.column(name)).fill_null(0).to_numpy() for name in ("key", "headers", "value")
-        )
-        for at in (sizes > LARGEST_RECORD).nonzero()[0].tolist():
-            offset = batch.column("offset")[at].as_py()
-            raise TransientError(
-                f"{self._where}: the record at offset {offset} has {sizes[at]:,} bytes, and raw takes at most "
-                f"{LARGEST_RECORD:,}: skip it by `onceover offsets PIPELINE set PARTITION=OFFSET`, then by `onceover "
-                "accept-loss --unreadable`, and limit the topic's max.message.bytes"
             )
 
 

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Final
 
 from confluent_kafka import IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import ConfigResource, OffsetSpec  # type: ignore[attr-defined]
@@ -17,6 +18,10 @@ from onceover.model.pipeline import Pipeline
 
 NO_TOPIC_ID = "A" * 22
 """The zero ID, which brokers report that are older than topic IDs."""
+HOUR_MS: Final = 3_600_000
+AHEAD: Final = "message.timestamp.after.max.ms"
+"""Kafka's bound on producers' clocks, of an hour by default; brokers before 3.6 have none."""
+_UNBOUNDED: Final = 2**63 - 1
 ISOLATION_LEVELS = {
     "read_committed": IsolationLevel.READ_COMMITTED,
     "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
@@ -44,12 +49,13 @@ class TopicFacts:
 class TopicPolicy:
     """A topic's effective configuration. `retention_ms` is None if records stay for ever; `compacted`: the log may drop
     older values of a key; `stamped_on_arrival`: the broker sets timestamps; `unclean_election`: a replica that lacks
-    records may lead."""
+    records may lead; a producer's timestamp may be `ahead_ms` ahead of the broker's clock."""
 
     retention_ms: int | None
     compacted: bool
     stamped_on_arrival: bool
     unclean_election: bool
+    ahead_ms: int = HOUR_MS
 
 
 def derive_generation(topic_id: str) -> str:
@@ -113,6 +119,7 @@ class Topic:
             compacted="compact" in kinds,
             stamped_on_arrival=settings["message.timestamp.type"].value == "LogAppendTime",
             unclean_election=settings["unclean.leader.election.enable"].value == "true",
+            ahead_ms=int(settings[AHEAD].value if AHEAD in settings else _UNBOUNDED),
         )
 
     def close(self) -> None:

@@ -9,12 +9,12 @@ from itertools import chain, groupby
 
 from psycopg.types.json import Jsonb
 
-from onceover.errors import FencedError
+from onceover.errors import FencedError, TransientError
 from onceover.ledger import losses
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import digest_columns
+from onceover.ledger.digest_columns import digest_arrays
 from onceover.ledger.drivers import Epoch, require_epoch
-from onceover.ledger.frontiers import advance
+from onceover.ledger.frontiers import advance, list_landed
 from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.refills import mark_landed
 from onceover.ledger.rollups import keep_apart
@@ -44,16 +44,17 @@ def begin(
     contract_version: int,
     ranges: Sequence[OffsetRange],
     waited: float | None = 0.0,
+    sink: str = "append",
 ) -> int:
-    """Record the batch and the ranges that it will read (step 2). Returns its ID. `waited` is the seconds since its
-    submission, None for a refill, which is not submitted."""
+    """Record the batch, the ranges that it will read, and the sink of its rows (step 2). Returns its ID. `waited` is
+    the seconds since its submission, None for a refill, which is not submitted."""
     with connection.transaction():
         require_epoch(connection, epoch)
         row = connection.execute(
-            "INSERT INTO onceover.batch (pipeline, epoch, contract_version, refill, scheduling_delay_ms) "
-            "VALUES (%s, %s, %s, %s, %s) RETURNING batch_id",
+            "INSERT INTO onceover.batch (pipeline, epoch, contract_version, refill, scheduling_delay_ms, sink) "
+            "VALUES (%s, %s, %s, %s, %s, %s) RETURNING batch_id",
             [epoch.pipeline, epoch.number, contract_version, waited is None,
-             None if waited is None else round(waited * 1000)],
+             None if waited is None else round(waited * 1000), sink],
         ).fetchone()  # fmt: skip
         batch_id = int(row["batch_id"]) if row else 0
         connection.cursor().executemany(
@@ -67,14 +68,19 @@ def begin(
 
 
 def land_batch(
-    connection: Connection, epoch: Epoch, batch_id: int, read: Sequence[RangeRead], landings: Sequence[Landing]
+    connection: Connection,
+    epoch: Epoch,
+    batch_id: int,
+    read: Sequence[RangeRead],
+    landings: Sequence[Landing],
+    fresh: Sequence[OffsetRange] = (),
 ) -> None:
     """Make the landings count, for ever (step 5).
 
     Raises LandingMismatchError unless the landings hold exactly what the reader delivered, FencedError if the batch was
-    superseded meanwhile, BusyError if an adoption or an accepted loss concerns more windows meanwhile. Bumps the
-    windows' versions. Offsets that landed before under another leader epoch become suspicions, and reopen the windows
-    of both.
+    superseded meanwhile, BusyError if an adoption or an accepted loss concerns more windows meanwhile, TransientError
+    if one of the offsets that are to be `fresh` has landed meanwhile. Bumps the windows' versions. Offsets that landed
+    before under another leader epoch become suspicions, and reopen the windows of both.
     """
     ids = [piece.offsets for piece in read]
     with connection.transaction():
@@ -85,6 +91,7 @@ def land_batch(
         locked = lock_rows(connection, epoch.pipeline, windows, {piece.source for piece in ids})
         stating, found = _find_concerned(connection, epoch.pipeline, read, landings)
         require_locked(epoch.pipeline, locked, chain(stating, *(each.windows for each in found)))
+        _require_unlanded(connection, epoch.pipeline, fresh)
         count_landings(connection, epoch, batch_id, read, landings, read)
         if stating:  # a loss was accepted, and its records landed after all
             losses.reland(connection, epoch.pipeline, ids)
@@ -94,8 +101,17 @@ def land_batch(
         _record_read(connection, batch_id, read)
         for _, pieces in groupby(sorted(ids), key=lambda piece: piece.source):
             advance(connection, epoch.pipeline, list(pieces))
+        _note_read_until(connection, epoch.pipeline, read)
         mark_landed(connection, epoch.pipeline, batch_id)
         record_suspicions(connection, epoch.pipeline, found)
+
+
+def _require_unlanded(connection: Connection, pipeline: str, fresh: Sequence[OffsetRange]) -> None:
+    """Raise TransientError if offsets among these have landed. Other landings wait at the Kafka partitions' locks."""
+    if landed := list_landed(connection, pipeline, fresh):
+        raise TransientError(
+            f"{landed[0]} of {pipeline} has landed meanwhile; the batch does not count, and is planned again without it"
+        )
 
 
 def _find_concerned(
@@ -128,8 +144,7 @@ def count_landings(
             raise FencedError(f"batch {batch_id} of pipeline {epoch.pipeline} was superseded; it does not count")
         windows = sorted({landing.window_start for landing in landings if landing.window_start})
         lock_windows(connection, epoch.pipeline, windows)
-        for landing in landings:
-            _insert_landing(connection, epoch.pipeline, batch_id, landing)
+        _insert_landings(connection, epoch.pipeline, batch_id, landings)
         # Records read again from Kafka may be those of rows that a rebuild of the ledger found without raw: the window
         # is judged again, and publishing compares the rows.
         connection.execute(
@@ -159,40 +174,52 @@ def mark_committed(connection: Connection, epoch: Epoch, batch_id: int) -> None:
         )
 
 
-def _insert_landing(connection: Connection, pipeline: str, batch_id: int, landing: Landing) -> None:
+def _insert_landings(connection: Connection, pipeline: str, batch_id: int, landings: Sequence[Landing]) -> None:
+    """Insert the landings with their parts: two statements, however many windows the batch has."""
+    ids = connection.execute(
+        "SELECT nextval(pg_get_serial_sequence('onceover.landing', 'landing_id')) AS id FROM generate_series(1, %s)",
+        [len(landings)],
+    ).fetchall()
+    digests = digest_arrays([landing.digest for landing in landings])
     # A landing is late if its window had closed before, by the watermark at the time the batch was read.
-    row = connection.execute(
+    connection.execute(
         """
-        INSERT INTO onceover.landing (batch_id, pipeline, window_start, quarantine_day, byte_start, byte_end, proved,
-          late, records, high1, low1, high2, low2)
-        VALUES (%(batch_id)s, %(pipeline)s, %(window_start)s, %(quarantine_day)s, %(byte_start)s, %(byte_end)s,
-          %(proved)s, coalesce((
-            SELECT p.every_window_closed OR p.watermark >= w.window_end FROM onceover.pipeline p
-            JOIN onceover."window" w ON w.pipeline = p.name AND w.window_start = %(window_start)s
-            WHERE p.name = %(pipeline)s), false),
-          %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s)
-        RETURNING landing_id
-        """,
-        {
-            "batch_id": batch_id,
-            "pipeline": pipeline,
-            "window_start": landing.window_start,
-            "quarantine_day": landing.quarantine_day,
-            "byte_start": landing.byte_start,
-            "byte_end": landing.byte_end,
-            "proved": landing.proved,
-            **digest_columns(landing.digest),
-        },
-    ).fetchone()
-    landing_id = row["landing_id"] if row else 0
-    connection.cursor().executemany(
-        """
-        INSERT INTO onceover.landing_part (landing_id, generation, kafka_partition, records, high1, low1, high2, low2)
-        VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+        INSERT INTO onceover.landing (landing_id, batch_id, pipeline, window_start, quarantine_day, byte_start,
+          byte_end, proved, late, records, high1, low1, high2, low2) OVERRIDING SYSTEM VALUE
+        SELECT g.landing_id, %s, p.name, g.window_start, g.quarantine_day, g.byte_start, g.byte_end, g.proved,
+          w.window_start IS NOT NULL AND coalesce(p.every_window_closed OR p.watermark >= w.window_end, false),
+          g.records, g.high1, g.low1, g.high2, g.low2
+        FROM unnest(%s::bigint[], %s::timestamptz[], %s::date[], %s::bigint[], %s::bigint[], %s::boolean[],
+            %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[])
+          AS g (landing_id, window_start, quarantine_day, byte_start, byte_end, proved, records, high1, low1, high2,
+            low2)
+        JOIN onceover.pipeline p ON p.name = %s
+        LEFT JOIN onceover."window" w ON w.pipeline = p.name AND w.window_start = g.window_start
         """,
         [
-            (landing_id, part.source.generation, part.source.kafka_partition, *part.digest.as_tuple())
-            for part in landing.parts
+            batch_id,
+            [row["id"] for row in ids],
+            [landing.window_start for landing in landings],
+            [landing.quarantine_day for landing in landings],
+            [landing.byte_start for landing in landings],
+            [landing.byte_end for landing in landings],
+            [landing.proved for landing in landings],
+            *digests,
+            pipeline,
+        ],
+    )
+    parts = [(row["id"], part) for row, landing in zip(ids, landings, strict=True) for part in landing.parts]
+    connection.execute(
+        """
+        INSERT INTO onceover.landing_part (landing_id, generation, kafka_partition, records, high1, low1, high2, low2)
+        SELECT * FROM unnest(%s::bigint[], %s::text[], %s::integer[], %s::bigint[], %s::bigint[], %s::bigint[],
+          %s::bigint[], %s::bigint[])
+        """,
+        [
+            [landing_id for landing_id, _ in parts],
+            [part.source.generation for _, part in parts],
+            [part.source.kafka_partition for _, part in parts],
+            *digest_arrays([part.digest for _, part in parts]),
         ],
     )
 
@@ -216,6 +243,22 @@ def _record_read(connection: Connection, batch_id: int, read: Iterable[RangeRead
                 piece.offsets.start,
             )
             for piece in read
+        ],
+    )
+
+
+def _note_read_until(connection: Connection, pipeline: str, read: Iterable[RangeRead]) -> None:
+    """Note the oldest record of the ranges that reach furthest: those behind them are hardly older."""
+    connection.cursor().executemany(
+        """
+        UPDATE onceover.kafka_partition SET read_until = greatest(read_until, %s)
+        WHERE pipeline = %s AND generation = %s AND kafka_partition = %s AND reach = %s
+        """,
+        [
+            (piece.oldest_record, pipeline, at.generation, at.kafka_partition, piece.offsets.end)
+            for piece in read
+            for at in (piece.offsets.source,)
+            if piece.oldest_record
         ],
     )
 

@@ -66,7 +66,17 @@ def register_pipeline(connection: Connection, pipeline: Pipeline, columns: Colum
             keep_contract(connection, pipeline.name, pipeline.contract, 1, columns)
         registered = require_same_contract(connection, pipeline)
         registered.table.create(connection)
+        keep_raw_store(connection, pipeline)
     return registered
+
+
+def keep_raw_store(connection: Connection, pipeline: Pipeline) -> None:
+    """Record the pipeline's raw store, unless a batch has landed: its raw is where that batch wrote it."""
+    connection.execute(
+        "UPDATE onceover.pipeline SET raw_store = %(store)s WHERE name = %(name)s AND raw_store <> %(store)s AND NOT "
+        "EXISTS (SELECT 1 FROM onceover.batch WHERE pipeline = %(name)s AND state = 'landed')",
+        {"store": pipeline.storage.raw_store, "name": pipeline.name},
+    )
 
 
 def keep_contract(

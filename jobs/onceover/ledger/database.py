@@ -12,12 +12,19 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import set_json_dumps
 
-from onceover.errors import BusyError, ConfigurationError, OnceoverError, TerminalError, UnreachableError
+from onceover.errors import (
+    BusyError,
+    ConfigurationError,
+    OnceoverError,
+    TerminalError,
+    TransientError,
+    UnreachableError,
+)
 from onceover.model.json_text import to_json
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for rooms that may not import the driver
-HEAD = "1.2"
+HEAD = "1.9"
 _OTHER_CHAIN = re.compile(r"\d{4}")  # versions from which no migration leads here
 
 
@@ -56,10 +63,25 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
             if not connection.closed and read_version(connection) is None:
                 raise TerminalError(_describe_missing(connection)) from error
             raise
+        except psycopg.errors.QueryCanceled as error:
+            raise TransientError(
+                "PostgreSQL ended a statement that took longer than it may; try again, or look for what slows it with "
+                "SELECT * FROM pg_stat_activity"
+            ) from error
         except psycopg.OperationalError as error:
             if connection.broken or connection.closed:
                 raise explain_failure(address, error) from error
-            raise
+            raise TransientError(_describe_refusal(address, error)) from error
+        except psycopg.InternalError as error:
+            is_damage = isinstance(error, psycopg.errors.DataCorrupted | psycopg.errors.IndexCorrupted)
+            raise (TerminalError if is_damage else TransientError)(_describe_refusal(address, error)) from error
+
+
+def _describe_refusal(address: str, error: psycopg.Error) -> str:
+    return (
+        f"PostgreSQL at {redact_address(address)} could not carry out a statement ({str(error).splitlines()[0]}), and "
+        "changed nothing by its transaction; see its log, and whether its disk has room and is whole"
+    )
 
 
 def explain_failure(address: str, error: Exception) -> OnceoverError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from onceover.model.digest import Digest
 
@@ -10,6 +10,12 @@ from onceover.model.digest import Digest
 def digest_columns(digest: Digest) -> dict[str, int]:
     """Return the digest as columns."""
     return dict(zip(("records", "high1", "low1", "high2", "low2"), digest.as_tuple(), strict=True))
+
+
+def digest_arrays(digests: Iterable[Digest]) -> tuple[list[int], ...]:
+    """Return the digests as one array a column, for `unnest`."""
+    rows = [digest.as_tuple() for digest in digests]
+    return tuple([row[n] for row in rows] for n in range(len(digest_columns(Digest()))))
 
 
 def read_digest(row: Mapping[str, object], prefix: str = "") -> Digest:

@@ -47,13 +47,14 @@ def refuse_second_driver(connection: Connection, pipeline: str) -> None:
         if row is None:
             return
         first = first or row["heartbeat_at"]
-        if row["heartbeat_at"] > first:
+        if row["heartbeat_at"] != first:
             raise _busy(pipeline, row)
         time.sleep(HEARTBEAT_SECONDS / 4)
 
 
 def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
-    """Become the pipeline's driver. Raises BusyError while another driver's heartbeat is fresh.
+    """Become the pipeline's driver. Raises BusyError while another driver's heartbeat is fresh. A lease that ends later
+    than any begun now was taken before the clock went back, and holds up no driver until the clock is there again.
 
     The same transaction supersedes the old epochs' batches that are begun but not landed: they can never count. Landed
     batches stay landed for ever.
@@ -67,8 +68,10 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
             VALUES (%(pipeline)s, 1, gen_random_uuid(), %(owner)s, clock_timestamp() + make_interval(secs => %(lease)s))
             ON CONFLICT (pipeline) DO UPDATE SET epoch = d.epoch + 1, holder = excluded.holder,
               owner = excluded.owner, started_at = clock_timestamp(), heartbeat_at = clock_timestamp(),
+              progress_at = clock_timestamp(),
               expires_at = excluded.expires_at
             WHERE d.expires_at < clock_timestamp()
+              OR d.expires_at > clock_timestamp() + make_interval(secs => %(lease)s)
             RETURNING epoch, holder
             """,
             {"pipeline": pipeline, "owner": owner, "lease": LEASE_SECONDS},
@@ -121,6 +124,17 @@ def beat(connection: Connection, epoch: Epoch) -> None:
         [LEASE_SECONDS, epoch.pipeline, epoch.holder],
     ).fetchone()
     if row is None:
+        raise fenced_error(epoch)
+
+
+def report_progress(connection: Connection, epoch: Epoch) -> None:
+    """Record that the driver's loop works; the heartbeat says only that its process does. Raises FencedError once the
+    ledger has another epoch."""
+    done = connection.execute(
+        "UPDATE onceover.driver SET progress_at = clock_timestamp() WHERE pipeline = %s AND holder = %s",
+        [epoch.pipeline, epoch.holder],
+    )
+    if done.rowcount != 1:
         raise fenced_error(epoch)
 
 

@@ -14,7 +14,7 @@ from datetime import date, datetime
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import compare_digests
 from onceover.ledger.drivers import Epoch, require_epoch
-from onceover.ledger.windows import lock_windows
+from onceover.ledger.windows import RAW_IS_DAMAGED, lock_windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,15 @@ _CHUNK = 2_000
 _COLUMNS = (
     "expiry_id, window_start, quarantine_day, version, last_landing, bytes, records, landed_at"  # those of ExpiringFile
 )
-# CERTIFIED and FREE: certified windows with all of their text, neither claimed nor blocked, that wait for no record.
+# CERTIFIED and FREE: certified windows with all of their text, undamaged, neither claimed nor blocked, that wait for no
+# record.
 # A pending record has not landed: if Kafka's log expires before it is read again, the text is the only copy.
 CERTIFIED = """
   onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version"""
-FREE = """
+FREE = f"""
   w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL AND w.blocked_at IS NULL
-    AND coalesce(w.claimed_until < clock_timestamp(), true) AND c.pending = '[]'"""
+    AND coalesce(w.claimed_until < clock_timestamp(), true) AND c.pending = '[]'
+    AND NOT {RAW_IS_DAMAGED}"""
 # Whether a Parquet file holds the records that window w was certified with.
 IS_COMPACTED = f"""
   EXISTS (SELECT 1 FROM onceover.compaction k
@@ -82,8 +84,8 @@ def list_expirable(connection: Connection, pipeline: str, older_than_ms: int) ->
 
 
 def count_kept_windows(connection: Connection, pipeline: str, older_than_ms: int) -> int:
-    """Count the windows as old that stay, because they are not certified, wait for pending records, are held by a
-    repair, or are blocked."""
+    """Count the windows as old that stay, because they are not certified, are damaged, wait for pending records, are
+    held by a repair, or are blocked."""
     row = connection.execute(
         f"""
         SELECT count(*) AS n FROM (

@@ -9,6 +9,7 @@ from typing import Final
 from psycopg.types.json import Jsonb
 
 from onceover.ledger.database import Connection
+from onceover.ledger.windows import cut_into_chunks, lock_windows
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import BY_SCAN, Kind
 
@@ -25,6 +26,15 @@ _NOTE: Final = """
 def note_finding(connection: Connection, pipeline: str, window_start: datetime | None, finding: Finding) -> None:
     """Record a finding, or refresh the open one of its kind."""
     connection.execute(_NOTE, [pipeline, window_start, str(finding.kind), Jsonb(finding.evidence)])
+
+
+def record_failed_windows(connection: Connection, pipeline: str, found: Mapping[datetime, Sequence[Finding]]) -> None:
+    """Record the findings of these windows as `record_windows_findings` does. Each chunk is a transaction of its own,
+    so that ingest never waits long for a window."""
+    for chunk in cut_into_chunks(found):
+        with connection.transaction():
+            lock_windows(connection, pipeline, chunk)
+            record_windows_findings(connection, pipeline, {start: found[start] for start in chunk})
 
 
 def record_windows_findings(connection: Connection, pipeline: str, found: Mapping[datetime, Sequence[Finding]]) -> None:

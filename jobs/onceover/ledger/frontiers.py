@@ -9,9 +9,10 @@ from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.exact_ranges import ACCOUNTING
 from onceover.ledger.locks import lock_rows
 from onceover.ledger.log_cuts import end_comparisons
+from onceover.ledger.suspicions import read_reach
 from onceover.ledger.unreadable import list_unreadable
 from onceover.model.batch_plan import Start
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange, intersect
 
 # The settled offset ranges of a pipeline: those and the exact IDs of landed batches, and accepted losses.
 _SETTLED = """
@@ -35,8 +36,8 @@ def register_kafka_partitions(
     starts: Mapping[KafkaPartition, Start],
     ends: Mapping[KafkaPartition, int],
 ) -> None:
-    """Record each Kafka partition, its log's end, and since when it has been caught up: its frontier at the end, with
-    nothing missing before.
+    """Record each Kafka partition, its log's end, and since when nothing with an event time arrived there, as of a
+    moment at which its frontier was at the end.
 
     Reading continues at `starts`. Accounting begins at the first start's origin; offsets between the frontier and a
     start are a hole from now on, whether or not a batch follows. A log that ends before the stored offset is a finding
@@ -56,9 +57,8 @@ def register_kafka_partitions(
                   reach = greatest(k.reach, excluded.reach),
                   truncated_from = greatest(excluded.truncated_from,
                     CASE WHEN k.truncated_from > excluded.end_offset THEN k.truncated_from END),
-                  caught_up_since = CASE
-                    WHEN k.frontier < excluded.end_offset THEN NULL
-                    WHEN k.end_offset < excluded.end_offset THEN clock_timestamp()
+                  read_until = CASE WHEN k.frontier < excluded.end_offset THEN k.read_until ELSE clock_timestamp() END,
+                  caught_up_since = CASE WHEN k.frontier < excluded.end_offset THEN k.caught_up_since
                     ELSE coalesce(k.caught_up_since, clock_timestamp()) END
                 """,
                 {
@@ -198,6 +198,14 @@ def read_accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRang
     ]
 
 
+def list_landed(connection: Connection, pipeline: str, ranges: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """Return which of these offsets have landed; for ranges beyond the reach nothing, at the price of one row a Kafka
+    partition."""
+    reach = read_reach(connection, pipeline)
+    below = [piece for piece in ranges if piece.start < reach.get(piece.source, 0)]
+    return intersect(read_accounted(connection, pipeline), below) if below else ()
+
+
 def read_landed_bounds(
     connection: Connection, pipeline: str, generation: str, at: Mapping[int, int]
 ) -> dict[int, tuple[int, ...]]:
@@ -232,7 +240,8 @@ def advance(connection: Connection, pipeline: str, landed: Sequence[OffsetRange]
         row = connection.execute(
             f"""
             UPDATE onceover.kafka_partition k
-            SET frontier = n.end_offset, max_event_time = greatest(k.max_event_time, n.max_event_time)
+            SET frontier = n.end_offset, max_event_time = greatest(k.max_event_time, n.max_event_time),
+              caught_up_since = CASE WHEN n.max_event_time IS NULL THEN k.caught_up_since END
             FROM (
               SELECT s.end_offset, s.max_event_time FROM ({_SETTLED}) s WHERE s.generation = %(generation)s
                 AND s.kafka_partition = %(partition)s AND s.start_offset <= %(frontier)s AND s.end_offset > %(frontier)s
@@ -257,7 +266,7 @@ def advance_over_all(connection: Connection, pipeline: str, source: KafkaPartiti
             AND s.generation = k.generation AND s.kafka_partition = k.kafka_partition AND s.end_offset > k.frontier
         ), joined AS (
           SELECT unnest(range_agg(int8range(start_offset, end_offset))) AS whole FROM ahead)
-        UPDATE onceover.kafka_partition k SET frontier = upper(j.whole),
+        UPDATE onceover.kafka_partition k SET frontier = upper(j.whole), caught_up_since = NULL,
           max_event_time = greatest(k.max_event_time,
             (SELECT max(a.max_event_time) FROM ahead a WHERE a.start_offset < upper(j.whole)))
         FROM joined j

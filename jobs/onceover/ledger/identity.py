@@ -16,8 +16,10 @@ from onceover.model.root_marker import LedgerIdentity, RootMarker
 
 @dataclass(frozen=True, slots=True)
 class LedgerHoldings:
-    """What the ledger holds of a pipeline; `has_rows` is of its aggregate table, which may outlive the ledger."""
+    """What the ledger holds of a pipeline; `has_rows` is of its aggregate table, which may outlive the ledger.
+    `raw_store` is the one that landed batches wrote to, None before the first."""
 
+    raw_store: str | None
     is_registered: bool
     has_landed: bool
     has_rows: bool
@@ -44,7 +46,8 @@ def read_holdings(connection: Connection, pipeline: str) -> LedgerHoldings:
     """Return what the ledger holds of the pipeline."""
     row = connection.execute(
         """
-        SELECT EXISTS (SELECT 1 FROM onceover.pipeline WHERE name = %(name)s) AS registered,
+        SELECT (SELECT raw_store FROM onceover.pipeline WHERE name = %(name)s) AS raw_store,
+          EXISTS (SELECT 1 FROM onceover.pipeline WHERE name = %(name)s) AS registered,
           EXISTS (SELECT 1 FROM onceover.batch WHERE pipeline = %(name)s AND state = 'landed') AS landed,
           to_regclass('aggregates.' || quote_ident(%(name)s)) IS NOT NULL AS has_table
         """,
@@ -54,7 +57,8 @@ def read_holdings(connection: Connection, pipeline: str) -> LedgerHoldings:
         raise TerminalError("PostgreSQL returned no row for a SELECT without FROM; check that ONCEOVER_POSTGRES is it")
     table = sql.Identifier("aggregates", pipeline)
     filled = row["has_table"] and connection.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(table)).fetchone()
-    return LedgerHoldings(row["registered"], row["landed"], bool(filled))
+    raw_store = row["raw_store"] if row["landed"] else None
+    return LedgerHoldings(raw_store, row["registered"], row["landed"], bool(filled))
 
 
 def knows_driver(connection: Connection, pipeline: str, holder: UUID) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 from onceover.errors import TransientError
 from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import digest_columns
+from onceover.ledger.digest_columns import digest_arrays, digest_columns
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.windows import lock_windows
 from onceover.model.batch import Increment
@@ -52,22 +52,28 @@ def increment(
                 f"{added} of the {staged} rows that were staged for batch {batch_id} of {epoch.pipeline} are left: "
                 "PostgreSQL restarted, or another server answers; the batch is read again"
             )
-        connection.cursor().executemany(
-            f"{_ADD}, version = version + 1 {_OF_WINDOW}",
-            [{"pipeline": epoch.pipeline, "start": i.window_start, **digest_columns(i.digest)} for i in ordered],
+        connection.execute(
+            """
+            UPDATE onceover."window" w SET records = w.records + g.records, high1 = w.high1 + g.high1,
+              low1 = w.low1 + g.low1, high2 = w.high2 + g.high2, low2 = w.low2 + g.low2, version = w.version + 1
+            FROM unnest(%s::timestamptz[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[])
+              AS g (start, records, high1, low1, high2, low2)
+            WHERE w.pipeline = %s AND w.window_start = g.start
+            """,
+            [[i.window_start for i in ordered], *digest_arrays([i.digest for i in ordered]), epoch.pipeline],
         )
         table.unstage(connection, stage_name(batch_id))
 
 
-_ADD = """
-  UPDATE onceover."window" SET records = records + %(records)s, high1 = high1 + %(high1)s, low1 = low1 + %(low1)s,
-    high2 = high2 + %(high2)s, low2 = low2 + %(low2)s"""
-_OF_WINDOW = "WHERE pipeline = %(pipeline)s AND window_start = %(start)s"
-
-
 def add_count(connection: Connection, pipeline: str, start: datetime, added: Digest) -> None:
     """Add to the count of a window whose rows were added to. The caller bumps its version."""
-    connection.execute(f"{_ADD} {_OF_WINDOW}", {"pipeline": pipeline, "start": start, **digest_columns(added)})
+    connection.execute(
+        """
+        UPDATE onceover."window" SET records = records + %(records)s, high1 = high1 + %(high1)s, low1 = low1 + %(low1)s,
+          high2 = high2 + %(high2)s, low2 = low2 + %(low2)s WHERE pipeline = %(pipeline)s AND window_start = %(start)s
+        """,
+        {"pipeline": pipeline, "start": start, **digest_columns(added)},
+    )
 
 
 def insert_windows(

@@ -9,8 +9,9 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
 from onceover.ledger import refills
+from onceover.ledger.blocked import end_blocked, list_blocked
 from onceover.ledger.database import Connection
-from onceover.ledger.frontiers import advance_over_all, read_holes
+from onceover.ledger.frontiers import advance, advance_over_all, list_landed, read_holes
 from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.unreadable import list_to_read_again
 from onceover.ledger.windows import bump_versions
@@ -51,19 +52,24 @@ def record_unreadable(
     why: str,
 ) -> list[datetime]:
     """Record that no reader gets the records of this span, reopen the windows in `[start, end)` and those that stated
-    an earlier loss of it, and return them. Raises UsageError if the span was read meanwhile.
+    an earlier loss of it, and return them. Raises UsageError if the span landed, or a batch may still land some of it.
 
     A batch of no records accounts for the span, as read under the log's leader epoch there: it is neither a hole nor
-    diverged any more, until the log is cut again. What landed of it before counts as before. A batch that has begun to
-    read it may land: then it was readable, and is no loss.
+    diverged any more, until the log is cut again. What landed of it before counts as before. A batch that begins later
+    and reads some of it all the same lands, and ends the loss of that.
     """
     with connection.transaction():
         stating = list_stating(connection, pipeline, [span])
         windows = _lock_windows(connection, pipeline, start, end, span.source, stating)
         require_locked(pipeline, frozenset(windows), list_stating(connection, pipeline, [span]))
-        if subtract([span], [*read_holes(connection, pipeline), *list_to_read_again(connection, pipeline)]):
+        unread = [*read_holes(connection, pipeline), *list_to_read_again(connection, pipeline)]
+        blocked = [each.offsets for each in list_blocked(connection, pipeline)]
+        blocked_still = subtract(blocked, list_landed(connection, pipeline, [span]))
+        if subtract([span], [*unread, *blocked_still]):
             raise UsageError(f"{span} was read meanwhile; see `onceover holes {pipeline}`")
+        _reject_begun(connection, pipeline, span)
         reland(connection, pipeline, [span])
+        end_blocked(connection, pipeline, span.source)
         batch = connection.execute(
             """
             WITH fresh AS (
@@ -87,7 +93,7 @@ def record_unreadable(
         _insert(connection, pipeline, [span], start, end, who, why, "unreadable")
         refills.mark_landed(connection, pipeline, batch["batch_id"] if batch else 0)
         bump_versions(connection, pipeline, windows)
-        advance_over_all(connection, pipeline, span.source)
+        advance(connection, pipeline, [span])
     return windows
 
 
@@ -164,14 +170,18 @@ def _insert(
 def _require_lost(connection: Connection, pipeline: str, lost: Sequence[OffsetRange]) -> None:
     if landed := subtract(lost, read_holes(connection, pipeline)):
         raise UsageError(f"{landed[0]} is no longer in a hole; see `onceover holes {pipeline}`")
-    source, span = lost[0].source, OffsetRange(lost[0].source, lost[0].start, lost[-1].end)
+    _reject_begun(connection, pipeline, OffsetRange(lost[0].source, lost[0].start, lost[-1].end))
+
+
+def _reject_begun(connection: Connection, pipeline: str, span: OffsetRange) -> None:
+    """Raise UsageError if a batch has begun to read some of the span: it may read what others could not."""
     row = connection.execute(
         """
         SELECT b.batch_id FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id)
         WHERE b.pipeline = %s AND b.state = 'begun' AND r.generation = %s AND r.kafka_partition = %s
           AND r.start_offset < %s AND %s < r.end_offset LIMIT 1
         """,
-        [pipeline, source.generation, source.kafka_partition, span.end, span.start],
+        [pipeline, span.source.generation, span.source.kafka_partition, span.end, span.start],
     ).fetchone()
     if row:
         raise UsageError(

@@ -23,9 +23,13 @@ from onceover.ledger.log_cuts import LOG_MAY_DIFFER, WHY_CUT
 from onceover.ledger.windows import LOG_UNTIL, cut_into_chunks, lock_windows
 from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
 from onceover.model.conflict import UNCONTESTED
+from onceover.model.dag_run import DagRun
 from onceover.model.finding import Finding
-from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange
+from onceover.model.window import WindowRange
+
+EAGER, EAGER_WHY = "ingest", "eager repair"
+"""Requester and reason of ingest's own repairs, which name neither a run nor a range."""
 
 # Of repair r and its window w: whether it is only searched for orphans, and whether it has expired and is not.
 _IS_SEARCHED = "jsonb_path_exists(r.findings, '$[*].open_for')"
@@ -43,6 +47,7 @@ class RepairRequest:
     who: str
     why: str
     window_starts: tuple[datetime, ...]
+    created_at: datetime
     run: str  # differs per process: a request may be run again before an earlier run has died
 
     @property
@@ -64,25 +69,34 @@ def create_request(
     windows: Mapping[datetime, Sequence[Finding]],
     *,
     unblock: bool = False,
+    by_value: bool = False,
+    dag_run: DagRun | None = None,
+    window_range: WindowRange | None = None,
+    forced: bool = False,
+    continued: int | None = None,
 ) -> int:
-    """Record a repair request with its windows and their findings. Returns its ID.
+    """Record a repair request with its windows and their findings, the run that makes it (None: a person's command),
+    and the range that was requested; or `continued`, a request whose repair was killed. This repair and all later ones
+    rebuild the windows `by_value`. Returns its ID.
 
     Each chunk of windows is a transaction of its own, so that ingest never waits long for a window. A request that is
     killed halfway is never run, and the next detection requests its windows again.
     """
-    row = connection.execute(
-        "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%s, %s, %s) RETURNING request_id",
-        [pipeline, who, why],
-    ).fetchone()
-    request_id = int(row["request_id"]) if row else 0
+    request_id = continued or _insert(connection, pipeline, who, why, dag_run, window_range, forced)
     for chunk in cut_into_chunks(windows):
         with connection.transaction():
             lock_windows(connection, pipeline, chunk)
             connection.cursor().executemany(
-                "INSERT INTO onceover.repair (request_id, pipeline, window_start, findings) VALUES (%s, %s, %s, %s)",
+                "INSERT INTO onceover.repair (request_id, pipeline, window_start, findings) VALUES (%s, %s, %s, %s) "
+                "ON CONFLICT (request_id, window_start) DO UPDATE SET state = 'planned', findings = excluded.findings",
                 [(request_id, pipeline, start, Jsonb(windows[start])) for start in chunk],
             )
             record_windows_findings(connection, pipeline, {start: windows[start] for start in chunk})
+            if by_value:
+                connection.execute(
+                    'UPDATE onceover."window" SET by_value = true WHERE pipeline = %s AND window_start = ANY(%s)',
+                    [pipeline, chunk],
+                )
             if unblock:
                 connection.execute(
                     'UPDATE onceover."window" SET tries = 0, blocked_at = NULL, blocked_why = NULL '
@@ -92,45 +106,30 @@ def create_request(
     return request_id
 
 
-def was_read_for_orphans(connection: Connection, pipeline: str, start: datetime, finding: Finding) -> bool:
-    """Return whether a repair for exactly this finding has read the open window, and left no orphan. A decision about
-    one of its records since makes that unknown."""
+def _insert(
+    connection: Connection,
+    pipeline: str,
+    who: str,
+    why: str,
+    dag_run: DagRun | None,
+    window_range: WindowRange | None,
+    forced: bool,
+) -> int:
+    run = (dag_run.dag_id, dag_run.run_id) if dag_run else (None, None)
+    bounds = (window_range.start, window_range.end) if window_range else (None, None)
     row = connection.execute(
-        """
-        SELECT 1 FROM onceover.repair r WHERE r.pipeline = %s AND r.window_start = %s AND r.state = 'unneeded'
-          AND r.started_at IS NOT NULL AND r.findings @> %s AND NOT EXISTS (
-            SELECT FROM onceover.decision d WHERE d.pipeline = r.pipeline AND d.window_start = r.window_start
-              AND d.created_at >= r.started_at) LIMIT 1
-        """,
-        [pipeline, start, Jsonb([finding])],
+        "INSERT INTO onceover.repair_request (pipeline, who, why, dag_id, run_id, range_start, range_end, forced) "
+        "VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING request_id",
+        [pipeline, who, why, *run, *bounds, forced],
     ).fetchone()
-    return row is not None
-
-
-def was_searched(connection: Connection, pipeline: str, start: datetime, length: int) -> bool:
-    """Return whether a repair has searched the window's file at this length, and every intact line in it has landed or
-    belongs elsewhere."""
-    row = connection.execute(
-        "SELECT 1 FROM onceover.repair WHERE pipeline = %s AND window_start = %s AND state = 'unneeded' "
-        "AND bytes_read = %s LIMIT 1",
-        [pipeline, start, length],
-    ).fetchone()
-    return row is not None
-
-
-def add_refilled(connection: Connection, pipeline: str, request_id: int, starts: Sequence[datetime]) -> None:
-    """Add windows to a request, because its refills landed in them."""
-    connection.cursor().executemany(
-        "INSERT INTO onceover.repair (request_id, pipeline, window_start, findings) VALUES (%s, %s, %s, %s) "
-        "ON CONFLICT DO NOTHING",
-        [(request_id, pipeline, start, Jsonb([Finding(Kind.HOLE, {"refilled": True})])) for start in starts],
-    )
+    return int(row["request_id"]) if row else 0
 
 
 def read_request(connection: Connection, pipeline: str, request_id: int) -> RepairRequest:
     """Return the request with the windows that still wait for a repair. Raises UsageError for an unknown request."""
     row = connection.execute(
-        "SELECT who, why FROM onceover.repair_request WHERE request_id = %s AND pipeline = %s", [request_id, pipeline]
+        "SELECT who, why, created_at FROM onceover.repair_request WHERE request_id = %s AND pipeline = %s",
+        [request_id, pipeline],
     ).fetchone()
     if row is None:
         raise UsageError(f"pipeline {pipeline} has no repair request {request_id}")
@@ -145,7 +144,13 @@ def read_request(connection: Connection, pipeline: str, request_id: int) -> Repa
         [request_id],
     )
     return RepairRequest(
-        request_id, pipeline, row["who"], row["why"], tuple(r["window_start"] for r in starts), uuid4().hex
+        request_id,
+        pipeline,
+        row["who"],
+        row["why"],
+        tuple(r["window_start"] for r in starts),
+        row["created_at"],
+        uuid4().hex,
     )
 
 
@@ -249,7 +254,7 @@ def _read_claimed(connection: Connection, request: RepairRequest) -> list[Claime
     given = [request.request_id, list(request.window_starts)]
     rows = connection.execute(
         f"""
-        SELECT r.repair_id, r.window_start, w.window_end, w.token, w.version,
+        SELECT r.repair_id, r.window_start, w.window_end, w.token, w.version, w.by_value,
           {_IS_SEARCHED} AS is_open, w.expired_at IS NOT NULL AS is_expired, c.certificate_id, c.records, c.high1,
           c.low1, c.high2, c.low2, {COMPACTED_COLUMNS}
         FROM onceover.repair r JOIN onceover."window" w ON w.pipeline = r.pipeline AND w.window_start = r.window_start
@@ -287,6 +292,7 @@ def _read_claimed(connection: Connection, request: RepairRequest) -> list[Claime
             is_open=row["is_open"],
             is_expired=row["is_expired"],
             contested=contested.get(row["window_start"], UNCONTESTED),
+            by_value=row["by_value"],
         )
         for row in rows
     ]

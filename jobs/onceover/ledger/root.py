@@ -39,6 +39,7 @@ class Root:
     pipeline: str
     files: WindowFiles
     markers: MarkerFiles
+    raw_store: str = "hdfs"
 
     @property
     def path(self) -> str:
@@ -67,6 +68,7 @@ class Root:
             holdings.has_rows,
             holder is not None and identity.knows_driver(self.connection, self.pipeline, holder),
             kafka_cluster,
+            None if holdings.raw_store in (None, self.raw_store) else holdings.raw_store,
         )
 
     def claim(self, epoch: drivers.Epoch, kafka_cluster: str, who: str, why: str = "a driver started") -> OwnedRoot:
@@ -111,12 +113,14 @@ class Root:
         if facts.needs_rebuild:
             raise UsageError(
                 f"the ledger at {_show_database(self.connection)} has no landed batch of {self.pipeline}, so it cannot "
-                f"account for raw at {self.path} on HDFS; run `onceover ledger rebuild {self.pipeline}`, which takes "
-                "the root as well"
+                f"account for raw at {self.path} on {self.files.where}; run `onceover ledger rebuild {self.pipeline}`, "
+                "which takes the root as well"
             )
         if accepted_cluster not in (None, kafka_cluster):
             raise UsageError(f"--kafka-cluster {accepted_cluster}: ONCEOVER_KAFKA names cluster {kafka_cluster}")
         problem = judge_root(facts)
+        if problem is RootProblem.OTHER_STORE:
+            raise RootRefusedError(problem, describe_problem(self, facts, problem))
         if stored.marker and stored.marker.kafka_cluster != kafka_cluster and accepted_cluster is None:
             raise RootRefusedError(RootProblem.OTHER_CLUSTER, describe_problem(self, facts, RootProblem.OTHER_CLUSTER))
         with drivers.as_driver(self.connection, self.pipeline, f"{who} (take-root)") as epoch:
@@ -182,7 +186,7 @@ class OwnedRoot:
 def describe_problem(root: Root, facts: RootFacts, problem: RootProblem) -> str:
     """Return the problem in a sentence, with the command that leads out."""
     name, marker = root.pipeline, facts.marker
-    where, ledger = f"{root.path} on HDFS", f"this ledger ({_show_database(root.connection)})"
+    where, ledger = f"{root.path} on {root.files.where}", f"this ledger ({_show_database(root.connection)})"
     take = f'`onceover ledger take-root {name} --reason "..."`'
     way_out = f"`onceover ledger rebuild {name}`" if facts.needs_rebuild else take
     written = f" by {marker.who} at {format_moment(marker.written_at)} ({marker.why})" if marker else ""
@@ -217,6 +221,12 @@ def describe_problem(root: Root, facts: RootFacts, problem: RootProblem) -> str:
                 f"{where} was written by a driver, epoch {epoch}, that {ledger} does not know: the ledger was restored "
                 "from an older backup, or is a clone of the one that owns the root; once no process uses any other, "
                 f"run {way_out}"
+            )
+        case RootProblem.OTHER_STORE:
+            return (
+                f'raw of {name} is in the store "{facts.other_store}", and the TOML names raw_store = '
+                f'"{root.raw_store}": put it back in pipelines/{name}.toml [storage], or give the new store a pipeline '
+                "of another name, which reads the topic from its beginning"
             )
         case RootProblem.OTHER_CLUSTER:
             old, new = marker.kafka_cluster if marker else "", facts.kafka_cluster

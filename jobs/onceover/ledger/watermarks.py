@@ -20,25 +20,36 @@ def advance_watermark(
     """Advance the watermark, which never moves back. Returns the watermark, and whether every window is closed.
 
     A hole holds the watermark back, in an earlier generation too: the event times of missing records are unknown. The
-    ends of the logs were read `seen_ago`: a Kafka partition is known to have been quiet until then, and no longer.
+    ends of the logs were read `seen_ago`: a Kafka partition is known to have been quiet until then, and no longer. One
+    without event times is quiet too: tombstones and quarantined records close no window, and hold none open.
     """
     with connection.transaction():
         require_epoch(connection, epoch)
         rows = connection.execute(
             """
             SELECT kafka_partition, max_event_time,
-              CASE WHEN frontier >= reach THEN clock_timestamp() - %s - caught_up_since END AS caught_up_for
+              CASE WHEN frontier >= greatest(reach, end_offset) THEN clock_timestamp() - %s - caught_up_since END
+                AS caught_up_for
             FROM onceover.kafka_partition WHERE pipeline = %s AND (generation = %s OR frontier < reach)
             """,
             [seen_ago, epoch.pipeline, generation],
         ).fetchall()
         progress = [PartitionProgress(row["max_event_time"], row["caught_up_for"]) for row in rows]
         moment, every_window_closed = compute_watermark(progress, allowed_lateness, idle_after)
+        furthest = max((each.max_event_time for each in progress if each.max_event_time), default=None)
         row = connection.execute(
             """
-            UPDATE onceover.pipeline SET watermark = greatest(watermark, %s), every_window_closed = %s
-            WHERE name = %s RETURNING watermark
+            UPDATE onceover.pipeline SET watermark = greatest(watermark, %(moment)s), every_window_closed = %(closed)s,
+              held_since = CASE WHEN %(closed)s OR %(moment)s > coalesce(watermark, '-infinity')
+                  OR coalesce(%(furthest)s <= greatest(watermark, %(moment)s), %(furthest)s IS NULL) THEN NULL
+                ELSE coalesce(held_since, clock_timestamp()) END
+            WHERE name = %(name)s RETURNING watermark
             """,
-            [moment, every_window_closed, epoch.pipeline],
+            {
+                "moment": moment,
+                "closed": every_window_closed,
+                "furthest": furthest and furthest - allowed_lateness,
+                "name": epoch.pipeline,
+            },
         ).fetchone()
     return (row["watermark"] if row else None), every_window_closed

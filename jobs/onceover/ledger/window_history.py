@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from onceover.ledger.database import Connection
+from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import list_windows
 
 _CERTIFIED = "l.pipeline = w.pipeline AND l.window_start = w.window_start AND l.landing_id <= c.last_landing"
@@ -30,16 +31,21 @@ WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s"""
 
 def read_window_history(connection: Connection, pipeline: str, window_start: datetime) -> Mapping[str, object]:
     """Return all about one window: state, landings, findings, repairs, certificates, losses, newest last, and
-    what the present certificate rests on (None without one)."""
+    what the present certificate rests on (None without one). The `sink` of a landing is None if no sink counted it: it
+    was rebuilt, or adopted from raw."""
     key = {"pipeline": pipeline, "start": window_start}
     windows = list_windows(connection, pipeline, None, window_start, window_start + timedelta(microseconds=1))
     return {
         "window": windows[0] if windows else None,
+        "taken": list_takings(connection, pipeline, window_start, window_start + timedelta(microseconds=1)),
         "landings": list(
             connection.execute(
                 """
                 SELECT l.landing_id, l.batch_id, b.epoch, l.byte_start, l.byte_end, l.records, l.late, l.proved,
-                  b.landed_at, b.committed_at, b.batches, (
+                  b.landed_at, b.committed_at, b.batches,
+                  (SELECT b.sink FROM onceover.driver_epoch e WHERE e.pipeline = b.pipeline AND e.epoch = b.epoch
+                    AND e.spark_version IS NOT NULL
+                    AND NOT EXISTS (SELECT FROM onceover.adoption a WHERE a.batch_id = b.batch_id)) AS sink, (
                     SELECT json_agg(json_build_array(r.generation, r.kafka_partition, r.start_offset, r.end_offset)
                       ORDER BY 1, 2)
                     FROM onceover.batch_range r WHERE r.batch_id = l.batch_id) AS offset_ranges,

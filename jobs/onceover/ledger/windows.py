@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from onceover.ledger.database import Connection
+from onceover.model.finding_kinds import RAW_DAMAGE
 
 MOST_LOCKED = 200
 
@@ -22,18 +23,26 @@ class WindowState(StrEnum):
     REPAIRING = "repairing"
     BLOCKED = "blocked"
     CERTIFIED = "certified"
+    DAMAGED = "damaged"
     EXPIRED = "expired"
 
 
+_OPEN_FINDING = """
+  EXISTS (SELECT 1 FROM onceover.finding f WHERE f.pipeline = w.pipeline AND f.window_start = w.window_start
+    AND f.resolved_at IS NULL"""
+# Of window w, whatever its certificate: an open finding says that raw is damaged.
+_DAMAGE = ", ".join(f"'{kind}'" for kind in sorted(RAW_DAMAGE))
+RAW_IS_DAMAGED = f"{_OPEN_FINDING} AND f.kind IN ({_DAMAGE}))"
+
+
 # Of "window" w, with its pipeline p and its certificate c.
-STATE = """
+STATE = f"""
   CASE WHEN w.expired_at IS NOT NULL THEN 'expired'
     WHEN w.blocked_at IS NOT NULL THEN 'blocked'
     WHEN w.claimed_until >= clock_timestamp() THEN 'repairing'
-    WHEN c.version = w.version THEN 'certified'
+    WHEN c.version = w.version THEN CASE WHEN {RAW_IS_DAMAGED} THEN 'damaged' ELSE 'certified' END
     WHEN NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) THEN 'open'
-    WHEN EXISTS (SELECT 1 FROM onceover.finding f WHERE f.pipeline = w.pipeline AND f.window_start = w.window_start
-      AND f.resolved_at IS NULL) THEN 'failed'
+    WHEN {_OPEN_FINDING}) THEN 'failed'
     ELSE 'closed' END"""
 
 
@@ -48,6 +57,25 @@ _SETTLED = frozenset({WindowState.CERTIFIED, WindowState.EXPIRED})
 
 # Until when Kafka still holds every record of a window, by its topic's retention; NULL: for ever, or unknown.
 LOG_UNTIL = "w.oldest_record + p.log_retention"
+
+
+def list_untried(connection: Connection, pipeline: str, rest: timedelta, limit: int) -> list[datetime]:
+    """Return at most `limit` closed windows, the earliest first, that are neither certified, blocked nor expired, whose
+    repair never failed, and was not requested within the last `rest`."""
+    rows = connection.execute(
+        """
+        SELECT w.window_start FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+        WHERE w.pipeline = %s AND NOT w.is_certified AND w.blocked_at IS NULL AND w.expired_at IS NULL AND w.tries = 0
+          AND (p.every_window_closed OR w.window_end <= p.watermark)
+          AND NOT EXISTS (
+            SELECT FROM onceover.repair r JOIN onceover.repair_request q USING (request_id)
+            WHERE r.pipeline = w.pipeline AND r.window_start = w.window_start
+              AND q.created_at > clock_timestamp() - %s::interval)
+        ORDER BY w.window_start LIMIT %s
+        """,
+        [pipeline, rest, limit],
+    )
+    return [row["window_start"] for row in rows]
 
 
 def list_windows(

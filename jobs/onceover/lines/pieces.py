@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onceover.lines.dedup import mark_changes
-from onceover.lines.ranges import NO_RANGES, NumberedRanges
+from onceover.lines.ranges import NumberedRanges
 
 SEVERAL, UNLANDED = -1, -2  # owners
 
@@ -41,9 +41,6 @@ class LandedPieces:
 
     def __len__(self) -> int:
         return len(self.ranges)
-
-
-NO_PIECES = LandedPieces(NO_RANGES, np.empty(0, np.int64), np.empty(0, bool))
 
 
 def cut_pieces(landed: LandedRanges, decided: NumberedRanges) -> LandedPieces:

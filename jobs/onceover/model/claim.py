@@ -52,6 +52,7 @@ class ClaimedWindow:
     is_open: bool = False  # its file is only searched for orphans; so is an expired window's
     is_expired: bool = False  # nothing can rebuild its rows: orphans are added to them
     contested: Contested = UNCONTESTED
+    by_value: bool = False  # VALUE gives the columns of all its records: those in its lines are not believed
 
     @property
     def landing_set(self) -> tuple[int, ...]:

@@ -98,6 +98,7 @@ class Kind(StrEnum):
     DECIDED = "decided"
     HOLE = "hole"
     TRUNCATED = "truncated log"
+    UNREADABLE = "unreadable offsets"
 
     @property
     def meaning(self) -> Meaning:
@@ -250,11 +251,36 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         look="onceover offsets {pipeline} show",
         of_window=False,
     ),
+    Kind.UNREADABLE: Meaning(
+        what="A Kafka partition waits before offsets that no reader gets; ingest goes on with the others.",
+        cause="a damaged batch, one that decompresses to more than a reader has memory for, or a record of over 32 "
+        "MiB; windows stay open, for its records may belong to any of them",
+        repair="waits for `accept-loss --unreadable`; ingest reads the offsets again every ten minutes",
+        alert=Alert(
+            "OnceoverOffsetsUnreadable",
+            "{{ $labels.pipeline }}: a Kafka partition waits before offsets that no reader gets",
+            "Ingest goes on with the other Kafka partitions; windows stay open until the offsets can be read or a "
+            "person accepts their loss.",
+            "Offsets are unreadable",
+        ),
+        remedy=(
+            Remedy("Find out who wrote them. Where ingest waits, and why:", "onceover doctor"),
+            Remedy(
+                "If another replica or the producer still has the records, have them written again. Then, while ingest "
+                "runs, accept that these offsets are unreadable; certificates state it:",
+                'onceover accept-loss {pipeline} RANGE --unreadable --from TIME --to TIME --reason "..."',
+            ),
+        ),
+        look="onceover doctor",
+        of_window=False,
+    ),
 }
 
 
 BY_SCAN: Final = frozenset(kind for kind, meaning in MEANINGS.items() if meaning.by_scan)
 """The kinds that only a scan of raw shows."""
+RAW_DAMAGE: Final = BY_SCAN | {Kind.MISSING_FILE}
+"""The kinds that say of a certified window: raw no longer proves its certificate."""
 _CERTIFIED: Final = frozenset(kind for kind, meaning in MEANINGS.items() if CERTIFY in meaning.remedy)
 
 

@@ -12,6 +12,9 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")  # a PostgreSQL identifier without qu
 NAME_RULE = "a small letter, then at most 40 small letters, digits or _"
 OFFSET_STORES = ("postgres", "kafka", "file", "hdfs", "zookeeper", "hbase", "checkpoint", "none")
 """The choices of `ingest.offset_store`: where the next offset is kept."""
+SINKS = {"append": False, "transactional": True}
+"""The choices of `ingest.sink`: whether a batch's increments commit before its landings, or with them. True skips what
+has landed: it is neither planned nor lands again, whatever the offset store says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +40,32 @@ class IngestPolicy:
     min_rate: int = 100
     share: str = "fair"
     sharding: str = "backlog"
+    sink: str = "append"
+
+    @property
+    def skips_landed(self) -> bool:
+        """Whether the sink skips what has landed."""
+        return SINKS[self.sink]
 
 
 @dataclass(frozen=True, slots=True)
 class StoragePolicy:
-    """The folder of raw on HDFS, an absolute, normalized path without the file system's address, and the time in ms
-    that a file is kept after its last record arrived, None for ever."""
+    """The folder of raw, an absolute, normalized path without the store's address, the time in ms that a file is kept
+    after its last record arrived, None for ever, and the store that holds it."""
 
     raw_root: str
     retention_ms: int | None = None
+    raw_store: str = "hdfs"
 
 
 @dataclass(frozen=True, slots=True)
 class RepairPolicy:
-    """The failed tries after which a window is blocked, and the time in ms after a window's last record by which it
-    must be certified, None for no deadline."""
+    """The failed tries after which a window is blocked, the time in ms after a window's last record by which it must be
+    certified, None for no deadline, and whether ingest repairs closed windows itself."""
 
     max_tries: int
     deadline_ms: int | None = None
+    eager: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,9 +88,9 @@ def parse_marker(content: bytes) -> RootMarker:
         values: Mapping[str, Any] = json.loads(content)
         if values["format"] != FORMAT:
             raise OtherFormatError(
-                f"says that raw is of format {values['format']!r}, and this version of Onceover reads and writes "
-                f"format {FORMAT}: run the version that wrote it, or give the pipeline another raw_root, or another "
-                "name, and read the topic again from there"
+                f"says that raw is of format {repr(values['format'])[:40]}, and this version of Onceover reads and "
+                f"writes format {FORMAT}: run the version that wrote it, or give the pipeline another raw_root, or "
+                "another name, and read the topic again from there"
             )
         driver = values["driver"]
         return RootMarker(
@@ -104,7 +104,15 @@ def parse_marker(content: bytes) -> RootMarker:
         )
     except OtherFormatError:
         raise
-    except (ValueError, LookupError, TypeError, AttributeError, TerminalError) as error:
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+        TerminalError,
+    ) as error:
         raise UnreadableMarkerError(
             f"is not a marker ({type(error).__name__}); put it back, or run "
             '`onceover ledger take-root PIPELINE --reason "..."`, which replaces it'

@@ -17,6 +17,7 @@ class RootProblem(StrEnum):
     COPIED_LEDGER = "copied ledger"
     RESTORED_LEDGER = "restored ledger"
     OTHER_CLUSTER = "other cluster"
+    OTHER_STORE = "other store"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class RootFacts:
 
     `has_landed`: the ledger has a landed batch. `holds_raw` and `has_rows`: files below the root, rows in the aggregate
     table; both matter only without a marker or without a landed batch. `knows_driver`: the ledger gave the epoch of the
-    marker's driver. `kafka_cluster` is None where no cluster is read.
+    marker's driver. `kafka_cluster` is None where no cluster is read. `other_store` is the raw store that the landed
+    batches wrote to, None if it is this one.
     """
 
     marker: RootMarker | None
@@ -36,6 +38,7 @@ class RootFacts:
     has_rows: bool
     knows_driver: bool
     kafka_cluster: str | None = None
+    other_store: str | None = None
 
     @property
     def needs_rebuild(self) -> bool:
@@ -46,6 +49,8 @@ class RootFacts:
 def judge_root(facts: RootFacts) -> RootProblem | None:
     """Return why the ledger may not write below the root, None if it may: the root is its own, or unused."""
     marker = facts.marker
+    if facts.other_store is not None:
+        return RootProblem.OTHER_STORE
     if marker is None:
         if facts.has_landed:
             return RootProblem.UNMARKED if facts.holds_raw else None

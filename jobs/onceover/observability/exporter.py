@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from threading import Lock
 from typing import Final
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -26,6 +27,7 @@ class LedgerCollector(Collector):
 
     def __init__(self, overdue_after: timedelta, say: Callable[[str], None]) -> None:
         self._overdue_after, self._say = overdue_after, say
+        self._alone = Lock()  # however many scrape at once, they take one connection of the ledger's
         self.problem: OnceoverError | None = None
 
     def collect(self) -> Iterator[Metric]:
@@ -42,7 +44,7 @@ class LedgerCollector(Collector):
 
     def _read(self) -> tuple[snapshot.Signals, ...]:
         try:
-            with open_ledger("metrics") as connection:
+            with self._alone, open_ledger("metrics") as connection:
                 return snapshot.read_signals(connection, self._overdue_after)
         except DatabaseError as error:
             raise TransientError(f"the ledger could not be read for its metrics: {error}") from error

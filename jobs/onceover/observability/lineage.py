@@ -51,7 +51,7 @@ def read_lineage(context: PipelineContext, request_id: int) -> Lineage:
         files += [layout.parquet_file(window.window_start, compacted.digest)] if compacted else []
         files += [layout.window_file(window.window_start)] if window.bytes or not compacted else []
     return Lineage(
-        raw=name_hdfs_path(context.address("hdfs"), f"{layout.raw_root}/{name}"),
+        raw=_name_raw(context),
         topic=name_topic(context.address("kafka"), context.pipeline.contract.topic),
         table=DatasetName(f"postgres://{host}:{port}", f"{database}.aggregates.{name}"),
         windows=windows,
@@ -59,6 +59,13 @@ def read_lineage(context: PipelineContext, request_id: int) -> Lineage:
         bytes=sum(window.bytes for window in windows) + sum(compacted.bytes for compacted in parquet.values()),
         offsets=offsets,
     )
+
+
+def _name_raw(context: PipelineContext) -> DatasetName:
+    path = f"{context.layout.raw_root}/{context.name}"
+    if context.pipeline.storage.raw_store == "hdfs":
+        return name_hdfs_path(context.address("hdfs"), path)
+    return DatasetName(context.raw_address, path)
 
 
 def name_hdfs_path(address: str, path: str) -> DatasetName:

@@ -67,6 +67,11 @@ METRICS: Final = (
         "state",
     ),
     MetricDeclaration(
+        "onceover_driver_progress_timestamp_seconds",
+        "When the driver's loop last began a turn or landed a batch.",
+        _one(lambda s: _moment(s.progress_at)),
+    ),
+    MetricDeclaration(
         "onceover_records_landed_total",
         "Records landed, in window files or in quarantine. A record that landed again counts again.",
         _each(lambda p: p.landed),
@@ -91,6 +96,12 @@ METRICS: Final = (
         "kafka_partition",
     ),
     MetricDeclaration(
+        "onceover_unread_since_timestamp_seconds",
+        "No unread record is older than this, by its Kafka timestamp.",
+        _each(lambda p: _moment(p.unread_since)),
+        "kafka_partition",
+    ),
+    MetricDeclaration(
         "onceover_largest_event_timestamp_seconds",
         "Largest event time of the unbroken prefix that was read.",
         _each(lambda p: _moment(p.largest_event_time)),
@@ -100,6 +111,11 @@ METRICS: Final = (
         "onceover_watermark_timestamp_seconds",
         "The watermark: windows that end before it are closed.",
         _one(lambda s: _moment(s.watermark)),
+    ),
+    MetricDeclaration(
+        "onceover_watermark_held_since_timestamp_seconds",
+        "Since when the watermark has not moved although a Kafka partition is beyond it.",
+        _one(lambda s: _moment(s.held_since)),
     ),
     MetricDeclaration(
         "onceover_last_batch_scheduling_delay_seconds",

@@ -17,7 +17,7 @@ from onceover.ledger.windows import STATE, UNSETTLED, WindowState, count_by_stat
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
 
-MOST_SECONDS = 8
+SCRAPE_SECONDS = 8
 """Limit of one statement: Prometheus gives up after 10 s, and an abandoned scrape must not go on."""
 
 
@@ -31,12 +31,14 @@ class DriverState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KafkaPartitionProgress:
-    """A Kafka partition over all generations of its topic. `lag` is in offsets, as the driver last saw the log."""
+    """A Kafka partition over all generations of its topic. `lag` is in offsets, as the driver last saw the log; no
+    unread record is older than `unread_since`, None if there is none, or if its age is unknown."""
 
     landed: int
     quarantined: int
     lag: int
     largest_event_time: datetime | None
+    unread_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,15 @@ class LastBatch:
 @dataclass(frozen=True, slots=True)
 class Signals:
     """Signals of a pipeline. `overdue` counts windows, `holes` offsets, `too_many` and `too_few` the records by which
-    aggregates were wrong before their repair. `log_retention` is in seconds, None if Kafka's log lasts for ever;
+    aggregates were wrong before their repair. The loop worked at `progress_at`; the watermark has
+    been held since `held_since`. `log_retention` is in seconds, None if Kafka's log lasts for ever;
     `log_until` is in Unix seconds, None also if every closed window is certified."""
 
     pipeline: str
     driver: DriverState
+    progress_at: datetime | None
     watermark: datetime | None
+    held_since: datetime | None
     landed: int
     superseded: int
     last_batch: LastBatch | None
@@ -80,14 +85,15 @@ def read_signals(connection: Connection, overdue_after: timedelta) -> tuple[Sign
     """
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        connection.execute(f"SET LOCAL statement_timeout = '{MOST_SECONDS}s'")
+        connection.execute(f"SET LOCAL statement_timeout = '{SCRAPE_SECONDS}s'")
         rows = connection.execute(_PIPELINES).fetchall()
         return tuple(_read_pipeline(connection, row, overdue_after) for row in rows)
 
 
 # OFFSET 0: the last batch is looked up by its key, one pipeline after the other.
 _PIPELINES = """
-SELECT p.name, p.watermark, p.batches_landed, extract(epoch FROM p.log_retention)::float8 AS log_retention,
+SELECT p.name, p.watermark, p.held_since, d.progress_at, p.batches_landed,
+  extract(epoch FROM p.log_retention)::float8 AS log_retention,
   (SELECT count(*) FROM onceover.batch b WHERE b.pipeline = p.name AND b.state = 'superseded') AS superseded,
   CASE WHEN d.expires_at >= clock_timestamp() THEN 'alive' WHEN d.expires_at > '-infinity' THEN 'dead'
     ELSE 'stopped' END AS driver,
@@ -101,7 +107,8 @@ ORDER BY p.name
 # Unread offsets of earlier generations are not lag: they can never be read, and are a hole.
 _KAFKA_PARTITIONS = """
 SELECT kafka_partition, sum(records_landed)::bigint AS landed, sum(records_quarantined)::bigint AS quarantined,
-  sum(greatest(end_offset - reach, 0))::bigint AS lag, max(max_event_time) AS largest_event_time
+  sum(greatest(end_offset - reach, 0))::bigint AS lag, max(max_event_time) AS largest_event_time,
+  min(read_until) FILTER (WHERE end_offset > reach) AS unread_since
 FROM onceover.kafka_partition WHERE pipeline = %s GROUP BY 1 ORDER BY 1
 """
 
@@ -149,7 +156,9 @@ def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after
     return Signals(
         pipeline=name,
         driver=DriverState(row["driver"]),
+        progress_at=row["progress_at"],
         watermark=row["watermark"],
+        held_since=row["held_since"],
         landed=row["batches_landed"],
         superseded=row["superseded"],
         last_batch=LastBatch(row["scheduling_delay"], row["processing"], row["landed_at"])
@@ -157,7 +166,7 @@ def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after
         else None,
         kafka_partitions={
             each["kafka_partition"]: KafkaPartitionProgress(
-                each["landed"], each["quarantined"], each["lag"], each["largest_event_time"]
+                each["landed"], each["quarantined"], each["lag"], each["largest_event_time"], each["unread_since"]
             )
             for each in connection.execute(_KAFKA_PARTITIONS, [name])
         },

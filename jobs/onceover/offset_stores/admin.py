@@ -19,6 +19,7 @@ from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import drivers, frontiers
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import as_driver
+from onceover.model.pipeline import Pipeline
 from onceover.offset_stores import CorruptOffsetsError, OffsetStore, StoredOffsets, open_store, postgres
 from onceover.offset_stores.store import MOST
 from onceover.offset_stores.tracker import explain_corrupt_offsets, load_stored
@@ -88,7 +89,8 @@ def set_offsets(
     """Set where reading continues in these Kafka partitions; the others stay. Returns all stored offsets.
 
     With `past_end`, an offset may lie beyond the log's end: so far the log was read before it was cut. Raises
-    UsageError for an offset outside the log, BusyError while an ingest runs.
+    UsageError for an offset outside the log, or before the stored one if the sink skips what has landed; BusyError
+    while an ingest runs.
     """
     pipeline, kind = context.pipeline, context.pipeline.ingest.offset_store
     if kind == "none":
@@ -109,6 +111,8 @@ def set_offsets(
         with as_driver(ledger, pipeline.name, _OWNER) as epoch, closing(open_store(kind, context)) as store:
             before = _load_if_readable(ledger, kind, store, facts)
             after = {**(before or {}), **changes}
+            if pipeline.ingest.skips_landed:
+                _reject_backwards(pipeline, before or {}, changes)
             if missing := facts.end.keys() - after.keys():
                 raise UsageError(
                     "no offsets are stored, or they cannot be read, so every Kafka partition needs its offset; "
@@ -116,6 +120,17 @@ def set_offsets(
                     "frontiers"
                 )
             return _save(ledger, epoch, kind, store, facts, before, after, who, why)
+
+
+def _reject_backwards(pipeline: Pipeline, before: Mapping[int, int], changes: Mapping[int, int]) -> None:
+    for kafka_partition, offset in sorted(changes.items()):
+        if offset < before.get(kafka_partition, offset):
+            raise UsageError(
+                f"{kafka_partition}={offset} lies before the stored offset {before[kafka_partition]}, and the sink of "
+                f"{pipeline.name} is {pipeline.ingest.sink}, which reads nothing again that has landed; missing "
+                "records are read again by a repair, and a window's lines that raw has lost by `onceover reread "
+                f"{pipeline.name} WINDOW`"
+            )
 
 
 def copy_offsets(context: PipelineContext, to: str, path: str, who: str, why: str) -> Mapping[int, int]:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from onceover.errors import ConfigurationError
-from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, parse_offset
+from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, is_number, parse_json, parse_offset
 from onceover.raw.hdfs import SmallFiles
 
 _VERSION = b"v1"
@@ -96,7 +96,7 @@ class CheckpointOffsetStore:
         """See OffsetStore."""
 
     def _list_batches(self, log: str) -> set[int]:
-        return {int(name) for name in self._files.names(f"{self._folder}/{log}") if name.isdigit()}
+        return {int(name) for name in self._files.names(f"{self._folder}/{log}") if is_number(name)}
 
     def _read_offsets(self, number: int) -> tuple[dict[str, Any], dict[int, int]]:
         """Return the metadata and the offsets of one batch."""
@@ -110,7 +110,7 @@ class CheckpointOffsetStore:
                 f"{path} on HDFS is of a query with {len(lines) - 2} sources, but offset_store checkpoint needs one"
             )
         try:
-            metadata = json.loads(lines[1])
+            metadata = parse_json(lines[1])
         except ValueError:
             metadata = None
         if not isinstance(metadata, dict):
@@ -128,9 +128,9 @@ class CheckpointOffsetStore:
 
     def _parse_offsets(self, line: bytes, path: str) -> dict[int, int]:
         try:
-            by_topic = json.loads(line)
+            by_topic = parse_json(line)
             if set(by_topic) != {self._topic}:
-                raise CorruptOffsetsError(f"{path} on HDFS is of topic {', '.join(map(repr, by_topic))}")
+                raise CorruptOffsetsError(f"{path} on HDFS is of topic {', '.join(map(repr, by_topic))[:200]}")
             return {
                 parse_offset(p, path): parse_offset(str(offset), path) for p, offset in by_topic[self._topic].items()
             }

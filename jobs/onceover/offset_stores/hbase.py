@@ -51,7 +51,7 @@ class HBaseOffsetStore:
             self._newest = 0
             return StoredOffsets()
         key, columns = row[0].decode("ascii", "backslashreplace"), row[1]
-        where = f"row {key!r} of table {TABLE} in HBase"
+        where = f"row {key[:200]!r} of table {TABLE} in HBase"
         self._refused = row[0]
         newest = parse_offset(key.removeprefix(self._prefix), where)
         if newest > _now() + _AHEAD_MS:

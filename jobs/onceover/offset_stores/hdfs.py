@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 
 from onceover.errors import BusyError
 from onceover.model.json_text import to_json
-from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, parse_offset
+from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, parse_json, parse_offset
 from onceover.raw.hdfs import SmallFiles
 
 VERSION = 1
-_NAME = re.compile(r"offsets-(\d{20})\.json")
-_OURS = re.compile(r"\.?offsets-(\d{20})\.json")  # a file before its rename has a leading dot and a suffix
+_NAME = re.compile(r"offsets-([0-9]{20})\.json")
+_OURS = re.compile(r"\.?offsets-([0-9]{20})\.json")  # a file before its rename has a leading dot and a suffix
 
 
 class HdfsOffsetStore:
@@ -89,15 +88,17 @@ class HdfsOffsetStore:
 
     def _decode(self, content: bytes, path: str) -> StoredOffsets:
         try:
-            state = json.loads(content)
+            state = parse_json(content)
             if state["version"] != VERSION:
                 raise CorruptOffsetsError(
-                    f"{path} on HDFS is of version {state['version']}; this code reads version {VERSION}"
+                    f"{path} on HDFS is of version {repr(state['version'])[:40]}; this code reads version {VERSION}"
                 )
             key, topic_id = (state["topic"], state["group"]), str(state["topic_id"])
             offsets = {parse_offset(p, path): parse_offset(str(offset), path) for p, offset in state["offsets"].items()}
         except (ValueError, KeyError, TypeError, AttributeError):
             raise CorruptOffsetsError(f"{path} on HDFS is cut or damaged: this store did not write it") from None
         if key != (self._topic, self._group):
-            raise CorruptOffsetsError(f"{path} on HDFS holds offsets of topic {key[0]!r} for group {key[1]!r}")
+            raise CorruptOffsetsError(
+                f"{path} on HDFS holds offsets of topic {str(key[0])[:80]!r} for group {str(key[1])[:80]!r}"
+            )
         return StoredOffsets(offsets, topic_id)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from onceover.errors import TerminalError
 
@@ -54,7 +55,20 @@ class CorruptOffsetsError(TerminalError):
 
 def parse_offset(text: str | bytes, key: str) -> int:
     """Return an offset from decimal digits, as all stores write it. Raises CorruptOffsetsError, which names the key."""
-    if text.isascii() and text.isdigit() and len(text) <= 19 and (offset := int(text)) <= MOST:
+    if is_number(text) and (offset := int(text)) <= MOST:
         return offset
     shown = text.decode("ascii", "backslashreplace") if isinstance(text, bytes) else text
     raise CorruptOffsetsError(f"{key} holds {shown[:40]!r}, which is not an offset")
+
+
+def is_number(text: str | bytes) -> bool:
+    """Return whether the text is 1 to 19 ASCII digits, which every reader takes for the same number."""
+    return text.isascii() and text.isdigit() and len(text) <= 19
+
+
+def parse_json(content: bytes) -> Any:
+    """Return the JSON that a file of offsets holds. Raises ValueError for anything else, however deeply nested."""
+    try:
+        return json.loads(content)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error

@@ -20,7 +20,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
 from onceover.errors import BusyError, UnreachableError
-from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, parse_offset
+from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, is_number, parse_offset
 
 TIMEOUT_SECONDS = 10.0
 logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it logs each try; the errors raised here say what matters
@@ -54,8 +54,8 @@ class ZooKeeperOffsetStore:
             reads = {name: client.get_async(f"{self.place}/{name}") for name in names}
             values = {name: self._await(read)[0] for name, read in reads.items()}
         self._znodes = set(names)
-        if strangers := sorted(name for name in names if not name.isdigit()):
-            raise CorruptOffsetsError(f"{self.place}/{strangers[0]} in ZooKeeper is not a Kafka partition")
+        if strangers := sorted(name for name in names if not is_number(name)):
+            raise CorruptOffsetsError(f"{self.place}/{strangers[0][:80]} in ZooKeeper is not a Kafka partition")
         return StoredOffsets({int(n): parse_offset(v, f"{self.place}/{n} in ZooKeeper") for n, v in values.items()})
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:

@@ -7,9 +7,10 @@ counted, landed. Records that still have no window stay in quarantine.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from itertools import groupby
 
 from pyspark import StorageLevel
@@ -19,9 +20,10 @@ from pyspark.sql import functions as F
 from onceover.context import PipelineContext
 from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_query import BatchQuery
-from onceover.ingest.batch_steps import append_and_count
+from onceover.ingest.batch_steps import StagedBatch, append_and_stage
 from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.micro_batch import MicroBatch, attempt
+from onceover.ingest.sinks import SINKS
 from onceover.ledger import batches, releases
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import Epoch, record_versions
@@ -31,11 +33,11 @@ from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange, split
 from onceover.model.record import ID_COLUMNS
 from onceover.model.window import from_ms
-from onceover.spark import text_files
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
+from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
+from onceover.spark.session import choose_codegen
 from onceover.spark.source import RECORD, add_shard_ends
-from onceover.spark.text_files import QUARANTINE
 
 log = logging.getLogger(__name__)
 CONFLICT = "quarantined with several contents"
@@ -59,19 +61,22 @@ class ReleaseRun:
 
     def __init__(self, spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline) -> None:
         self._spark, self._connection, self._registered, self._context = spark, context.ledger, registered, context
-        self._hdfs, self._most = context.address("hdfs").rstrip("/"), context.pipeline.ingest.max_records_per_batch
+        self._raw_address, self._most = context.raw_address, context.pipeline.ingest.max_records_per_batch
         self._judged: DataFrame | None = None
+        self._bytes = 0
 
-    def plan(self, days: Iterable[date], reason: str | None) -> ReleasePlan:
-        """Judge the records in these days' files that were not released before; with a `reason`, only those quarantined
-        for a reason that contains it."""
-        paths = [(QUARANTINE, self._hdfs + self._context.layout.quarantine_file(day)) for day in days]
-        if not paths:
+    def plan(self, days: Mapping[date, int], reason: str | None) -> ReleasePlan:
+        """Judge the records in these days' files, to these lengths, that were not released before; with a `reason`,
+        only those quarantined for a reason that contains it."""
+        self._context.require_known_format()
+        layout = self._context.layout
+        files = [LineFile(QUARANTINE, layout.quarantine_file(day), length) for day, length in days.items()]
+        if not files:
             return ReleasePlan({}, (), {})
-        with attempt():
-            self._judged = self._judge(text_files.read_text(self._spark, paths, *_READ), reason).persist(
-                StorageLevel.DISK_ONLY
-            )
+        self._bytes = sum(days.values())
+        with attempt(), choose_codegen(self._spark, self._bytes):
+            read = read_raw_lines(self._spark, self._raw_address, files, *_READ)
+            self._judged = self._judge(read, reason).persist(StorageLevel.DISK_ONLY)
             counts = self._judged.groupBy("why", "window_ms").count().collect()  # one row a reason or window
             windows = {from_ms(row.window_ms): row["count"] for row in counts if row.why is None}
             left = {row.why: row["count"] for row in counts if row.why is not None}
@@ -83,17 +88,23 @@ class ReleaseRun:
         self._context.root.mark_driver(epoch, who, "quarantined records were released")
         keep_registered_contracts(self._spark, self._context, self._registered)
         record_versions(self._connection, epoch, self._spark.version)
+        name = self._context.pipeline.ingest.sink
+        sink = SINKS[name](self._connection, epoch)
         chunks = list(_split_ids(ids, self._most))
         for chunk in chunks:
-            batch_id = batches.begin(self._connection, epoch, self._registered.contract_version, (), None)
+            batch_id = batches.begin(self._connection, epoch, self._registered.contract_version, (), None, name)
             fault_point.stop_after(Step.BEGUN)
-            work = self._work(chunk)
-            done = append_and_count(self._connection, epoch, self._registered, batch_id, work, fault_point)
-            releases.land_release(self._connection, epoch, batch_id, done.read, done.landings, chunk, who, why)
+            with choose_codegen(self._spark, self._bytes):
+                staged = append_and_stage(self._connection, self._registered, batch_id, self._work(chunk), fault_point)
+            sink.write(staged, partial(self._land, epoch, staged, chunk, who, why), fault_point)
             fault_point.stop_after(Step.LANDED)
             batches.mark_committed(self._connection, epoch, batch_id)
             log.info("batch %d released %d records", batch_id, sum(map(len, chunk)))
         return len(chunks)
+
+    def _land(self, epoch: Epoch, staged: StagedBatch, ids: Sequence[OffsetRange], who: str, why: str) -> None:
+        read, landings = staged.result.read, staged.result.landings
+        releases.land_release(self._connection, epoch, staged.batch_id, read, landings, ids, who, why)
 
     def _work(self, chunk: Sequence[OffsetRange]) -> MicroBatch:
         spans = _span_partitions(chunk)

@@ -11,8 +11,8 @@ from itertools import pairwise
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.lines.contract_names import name_contract
 from onceover.model.contract import Contract, list_refused_changes
-from onceover.raw.hdfs import SmallFiles
 from onceover.raw.layout import Layout
+from onceover.raw.store import RawStore, open_store
 
 _NAME = re.compile(r"V([1-9][0-9]{0,8})-[0-9a-f]{16}\.json")
 
@@ -22,7 +22,7 @@ def keep_contracts(address: str, layout: Layout, names: Iterable[str], describe:
 
     Raises UsageError if there is a file of a contract that is not among the names: the ledger has forgotten it.
     """
-    files, names = SmallFiles(address), list(names)
+    files, names = open_store(address), list(names)
     there = _list_names(files, layout)
     if other := sorted(there.difference(f"{name}.json" for name in names)):
         raise UsageError(explain_unknown_files(layout, other))
@@ -36,7 +36,7 @@ def explain_unknown_files(layout: Layout, names: Iterable[str]) -> str:
     """Return what files of contracts that the ledger does not know mean, and the way out."""
     paths = ", ".join(f"{layout.contract_folder}/{name}" for name in names)
     return (
-        f"the ledger does not know the contract of {paths} on HDFS, which lines may name: if it was restored from a "
+        f"the ledger does not know the contract of {paths}, which lines may name: if it was restored from a "
         f"backup older than a migration, put the contract of the first of these into pipelines/{layout.pipeline}.toml "
         f"and run `onceover pipelines migrate {layout.pipeline}`; if it is not the pipeline's, move the file out of "
         "that folder"
@@ -49,34 +49,34 @@ def read_contracts(address: str, layout: Layout) -> tuple[Contract, ...]:
     Raises TerminalError, with the path, for a file that is not what its name says, for two files of one version, and
     for a version without one between others.
     """
-    files = SmallFiles(address)
+    files = open_store(address)
     contracts: dict[int, tuple[str, Contract]] = {}
     for name in sorted(_list_names(files, layout)):
         path = f"{layout.contract_folder}/{name}"
         version, contract = _parse(path, name, files.read(path) or b"")
         if version in contracts:
             raise TerminalError(
-                f"{contracts[version][0]} and {path} on HDFS are both version {version} of the contract: move the one "
+                f"{contracts[version][0]} and {path} are both version {version} of the contract: move the one "
                 "that is not the pipeline's out of that folder"
             )
         contracts[version] = path, contract
     for version in range(1, len(contracts) + 1):
         if version not in contracts:
             raise TerminalError(
-                f"{layout.contract_folder} on HDFS has version {max(contracts)} of the contract and lacks version "
+                f"{layout.contract_folder} has version {max(contracts)} of the contract and lacks version "
                 f"{version}: put its file back from a backup"
             )
     ordered = [contracts[version] for version in sorted(contracts)]
     for (earlier, old), (path, new) in pairwise(ordered):
         if changes := list_refused_changes(old, new):
             raise TerminalError(
-                f"{earlier} and {path} on HDFS cannot be of one pipeline ({', '.join(changes)}): move what is not the "
+                f"{earlier} and {path} cannot be of one pipeline ({', '.join(changes)}): move what is not the "
                 "pipeline's out of that folder"
             )
     return tuple(contract for _, contract in ordered)
 
 
-def _list_names(files: SmallFiles, layout: Layout) -> frozenset[str]:
+def _list_names(files: RawStore, layout: Layout) -> frozenset[str]:
     """List the files of contracts; leaves out those of a writer that was killed, and what is no JSON."""
     names = files.names(layout.contract_folder)
     return frozenset(name for name in names if name.endswith(".json") and not name.startswith("."))
@@ -89,9 +89,9 @@ def _parse(path: str, name: str, content: bytes) -> tuple[int, Contract]:
         version = int(named[1]) if named else 0
         if f"{name_contract(contract, version)}.json" != name:
             raise ValueError("its definition has another fingerprint")
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise TerminalError(
-            f"{path} on HDFS is not the contract that its name says ({type(error).__name__}): put the file back from a "
+            f"{path} is not the contract that its name says ({type(error).__name__}): put the file back from a "
             "backup, or, if it is not the pipeline's, move it out of that folder"
         ) from error
     return version, contract

@@ -21,6 +21,7 @@ def connect_hdfs(address: str) -> Client:
     user's cache. Make the client in the process that uses it: sessions do not survive a fork."""
     session = requests.Session()
     session.trust_env = False  # a proxy from the environment must not see raw records
+    session.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True  # which `trust_env` would have read
     match os.environ.get("ONCEOVER_HDFS_AUTH") or "simple":
         case "simple":
             user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()

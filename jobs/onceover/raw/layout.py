@@ -1,4 +1,4 @@
-"""The paths of a pipeline's files on HDFS, by window, day and digest. No I/O."""
+"""The paths of a pipeline's files in the raw store, by window, day and digest. No I/O."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ cutover                  81                              contradicts the one odd
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -17,8 +16,7 @@ from onceover.context import PipelineContext
 from onceover.lines.contract_names import name_contracts
 from onceover.model.contract import Contract, Contracts
 from onceover.model.offsets import KafkaPartition
-from onceover.model.raw_file import RawFile
-from onceover.spark import lines, parquet
+from onceover.spark.raw_lines import LineFile, read_raw_lines
 
 _SOURCE = ("generation", "kafka_partition")
 
@@ -81,19 +79,7 @@ def search_raw(
     files = (*context.files.list_files(), *context.files.list_parquet_files())
     if not files:
         return {}
-    named = read_lines(spark, context.address("hdfs"), files, *_SOURCE, "offset", "contract").where("intact")
+    listed = [LineFile(number, file.path, file.length) for number, file in enumerate(files)]
+    named = read_raw_lines(spark, context.raw_address, listed, *_SOURCE, "offset", "contract", "intact")
+    named = named.where("intact")
     return find_cutovers(named.transform(add_versions(contracts)), len(contracts))
-
-
-def read_lines(spark: SparkSession, hdfs: str, files: Collection[RawFile], *columns: str) -> DataFrame:
-    """Return the lines of these files, text and Parquet, with `file_path`, `intact` and these columns."""
-    root = hdfs.rstrip("/")
-    frames: list[DataFrame] = []
-    if texts := [root + file.path for file in files if not file.is_parquet]:
-        read = spark.read.text(texts, lineSep="\n").select("value", F.col("_metadata.file_path"))
-        frames.append(read.where(lines.not_empty()).transform(lines.parse_lines("intact", *columns)))
-    if compacted := [root + file.path for file in files if file.is_parquet]:
-        kept = spark.read.schema(parquet.SCHEMA).parquet(*compacted)
-        restored = kept.select(*parquet.COLUMNS, F.col("_metadata.file_path")).transform(lines.restore_lines)
-        frames.append(restored.select("file_path", "intact", *columns))
-    return reduce(DataFrame.unionByName, frames)

@@ -18,7 +18,7 @@ from onceover.kafka.held_log import clip_to_held, held_ranges
 from onceover.kafka.hole_probe import find_empty
 from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
-from onceover.ledger.catalog import restore_contracts
+from onceover.ledger.catalog import keep_raw_store, restore_contracts
 from onceover.ledger.drivers import as_driver
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import RawContents, RawFile
@@ -41,6 +41,7 @@ from onceover.recovery.rebuild_ledger import (
 )
 from onceover.recovery.scan import scan
 from onceover.spark.contract_check import check_contract
+from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
 _SMALL = 100
@@ -93,10 +94,11 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
     with as_driver(context.ledger, pipeline.name, owner) as epoch:
         # Listed under the epoch: no other driver appends from now on.
         files = (*context.files.list_files(), *context.files.list_parquet_files())
-        log.info("reading %d files, %d bytes", len(files), sum(file.length for file in files))
-        contents = scan(
-            spark, context.address("hdfs"), files, [contract for contract, _ in versions], _list_log_starts(facts)
-        )
+        size = sum(file.length for file in files)
+        log.info("reading %d files, %d bytes", len(files), size)
+        contracts, log_starts = [contract for contract, _ in versions], _list_log_starts(facts)
+        with choose_codegen(spark, size):
+            contents = scan(spark, context.raw_address, files, contracts, log_starts)
         marker = context.markers.read_newest_readable().marker
         whole = _list_log_starts(facts) if pipeline.ingest.first_start == "earliest" else {}
         before = identity.read_origins(context.ledger, pipeline.name)  # of a driver that landed nothing
@@ -114,11 +116,13 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         if held:
             # Ingest reads what is not found equal here once more, and a repair compares the contents.
             source = context.build_source(held)
-            layers = tuple(add_leader_epochs(spark, source, held, layer) for layer in contents.layers)
+            with choose_codegen(spark, size):
+                layers = tuple(add_leader_epochs(spark, source, held, layer) for layer in contents.layers)
             contents = replace(contents, layers=layers)
         topic_ids = {facts.generation: facts.topic_id} if facts else {}
         with context.ledger.transaction():
             registered = restore_contracts(context.ledger, context.name, versions, contents.cutovers, WHO, WHY)
+            keep_raw_store(context.ledger, context.pipeline)
             registered.table.create(context.ledger)
             logs = KnownLogs(topic_ids, origins, empty, _list_logs(held))
             written = write_ledger(context.ledger, epoch, registered, files, contents, logs)
@@ -134,9 +138,9 @@ def _require_trace(context: PipelineContext, facts: TopicFacts | None) -> None:
     root = context.root.read_facts(None, None)
     if facts is None and not (root.holds_raw or root.has_rows):
         raise UsageError(
-            f"there is nothing to rebuild: {context.root.path} on HDFS holds no raw, aggregates.{context.name} has no "
-            f"rows, and the topic {context.pipeline.contract.topic} does not exist; check the TOML of {context.name}, "
-            "and the addresses, with `onceover doctor`"
+            f"there is nothing to rebuild: {context.root.path} holds no raw, "
+            f"aggregates.{context.name} has no rows, and the topic {context.pipeline.contract.topic} does not exist; "
+            f"check the TOML of {context.name}, and the addresses, with `onceover doctor`"
         )
 
 

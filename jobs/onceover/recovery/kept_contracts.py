@@ -18,12 +18,12 @@ def read_kept_contracts(context: PipelineContext) -> tuple[Contract, ...]:
     Raises ContractChangedError if the TOML's contract is not the newest of them, TerminalError as `read_contracts`.
     """
     contract, name = context.pipeline.contract, context.name
-    kept = read_contracts(context.address("webhdfs"), context.layout)
+    kept = read_contracts(context.raw_address, context.layout)
     if kept and kept[-1].fingerprint() != contract.fingerprint():
         path = f"{context.layout.contract_folder}/{name_contract(kept[-1], len(kept))}.json"
         raise ContractChangedError(
             f"pipelines/{name}.toml: [contract] {', '.join(list_changed_parts(kept[-1], contract))} differs from "
-            f"{path} on HDFS, the newest contract of raw: put that contract into the TOML, run "
+            f"{path}, the newest contract of raw: put that contract into the TOML, run "
             f"`onceover ledger rebuild {name}`, and then, for another contract, `onceover pipelines migrate {name}`"
         )
     return kept or (contract,)
@@ -36,7 +36,7 @@ def require_known(context: PipelineContext, unknown: Sequence[UnknownLines]) -> 
         lines = sum(each.lines for each in unknown if each.contract == first.contract)
         others = len({each.contract for each in unknown}) - 1
         raise TerminalError(
-            f"raw has {lines:,} lines of {first.contract}, as in {first.path} on HDFS, and {folder} has no such "
+            f"raw has {lines:,} lines of {first.contract}, as in {first.path}, and {folder} has no such "
             "contract"
             + (f", nor {others} more that lines name" if others else "")
             + f": put {folder}/V{first.contract[1:]}.json back from a backup, or, if the lines are not those of "

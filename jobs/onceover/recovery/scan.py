@@ -22,20 +22,20 @@ from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import LONGEST_RUN, RawContents, RawFile, Run, UnknownLines
 from onceover.model.window import from_ms, to_ms
-from onceover.recovery.cutovers import add_versions, find_cutovers, read_lines
+from onceover.recovery.cutovers import add_versions, find_cutovers
 from onceover.spark import lines, parquet
 from onceover.spark.contract_versions import add_version
-from onceover.spark.text_files import QUARANTINE
+from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
 
 _SOURCE = ("generation", "kafka_partition")
 _ID = (*_SOURCE, "offset")
-_PLACES = "file_path string, place int, window_ms bigint"
+_PLACES = "place bigint, window_ms bigint"
 _MOST_ROWS = 1_000_000
 
 
 def scan(
     spark: SparkSession,
-    hdfs: str,
+    address: str,
     files: Sequence[RawFile],
     contracts: Sequence[Contract],
     log_starts: Mapping[KafkaPartition, int],
@@ -48,8 +48,8 @@ def scan(
     """
     if not files:
         return RawContents()
-    digests = _read_parquet_digests(spark, hdfs, files)
-    with closing(_Distinct(spark, hdfs, _order_places(files, digests), contracts)) as distinct:
+    digests = _read_parquet_digests(spark, address, files)
+    with closing(_Distinct(spark, address, _order_places(files, digests), contracts)) as distinct:
         cutovers = Cutovers(len(contracts), distinct.find_cutovers())
         layers, released, conflicts = distinct.collect_runs(cutovers, log_starts)
         contents = tuple(distinct.list_conflicts()) if conflicts else ()
@@ -61,9 +61,9 @@ class _Distinct:
     """A row for each ID, window (or file of quarantine) and content, kept until `close`."""
 
     def __init__(
-        self, spark: SparkSession, hdfs: str, places: Sequence[tuple[int, RawFile]], contracts: Sequence[Contract]
+        self, spark: SparkSession, address: str, places: Sequence[tuple[int, RawFile]], contracts: Sequence[Contract]
     ) -> None:
-        read = _read(spark, hdfs, places, contracts[-1].window_minutes).transform(add_versions(contracts))
+        read = _read(spark, address, places, contracts[-1].window_minutes).transform(add_versions(contracts))
         self._rows = _number(read).persist(StorageLevel.DISK_ONLY)
         self._newest = len(contracts)
 
@@ -165,30 +165,19 @@ def _order_places(files: Sequence[RawFile], digests: Mapping[int, Digest]) -> li
             continue
         if digests[other].records == digest.records:
             raise TerminalError(
-                f"{files[other].path} and {files[number].path} on HDFS have the same number of records, and not the "
+                f"{files[other].path} and {files[number].path} have the same number of records, and not the "
                 "same ones; move one of them out of the pipeline's folder"
             )
         chosen[start] = max(other, number, key=lambda n: digests[n].records)
     return [(n, file) for n, file in enumerate(files) if not file.is_parquet or n in chosen.values()]
 
 
-def _read_parquet_digests(spark: SparkSession, hdfs: str, files: Sequence[RawFile]) -> dict[int, Digest]:
+def _read_parquet_digests(spark: SparkSession, address: str, files: Sequence[RawFile]) -> dict[int, Digest]:
     """Return the digest of each Parquet file's records, by the file's number."""
-    root = hdfs.rstrip("/")
-    numbers = {root + file.path: number for number, file in enumerate(files) if file.is_parquet}
-    if not numbers:
-        return {}
-    rows = (
-        spark.read.schema(parquet.SCHEMA)
-        .parquet(*numbers)
-        .select(*parquet.COLUMNS, F.col("_metadata.file_path"))
-        .transform(lines.restore_lines)
-        .where("intact")
-        .groupBy("file_path")
-        .agg(*lines.aggregate_digest())
-        .collect()  # one row a file
+    numbers = {file.path: number for number, file in enumerate(files) if file.is_parquet}
+    held = parquet.digest_files(
+        spark, address, [LineFile(number, path, files[number].length) for path, number in numbers.items()]
     )
-    held = {numbers[row.file_path]: Digest(row.records, *(getattr(row, half) for half in HALVES)) for row in rows}
     for path, number in numbers.items():
         digest = held.setdefault(number, Digest())
         if not files[number].path.endswith(f".{str(digest).partition('records ')[2]}.parquet"):
@@ -199,24 +188,22 @@ def _read_parquet_digests(spark: SparkSession, hdfs: str, files: Sequence[RawFil
     return held
 
 
-def _read(spark: SparkSession, hdfs: str, places: Sequence[tuple[int, RawFile]], window_minutes: int) -> DataFrame:
+def _read(spark: SparkSession, address: str, places: Sequence[tuple[int, RawFile]], window_minutes: int) -> DataFrame:
     """Return the intact lines and records that belong to their file's window, or to quarantine."""
-    root, length = hdfs.rstrip("/"), F.lit(window_minutes * 60_000)
+    length = F.lit(window_minutes * 60_000)
     columns = (*_ID, "event_ms", "kafka_timestamp", "contract", *HALVES)
     numbered = spark.createDataFrame(
-        [
-            (root + file.path, number, QUARANTINE if file.window_start is None else to_ms(file.window_start))
-            for number, file in places
-        ],
-        _PLACES,
+        [(n, QUARANTINE if file.window_start is None else to_ms(file.window_start)) for n, file in places], _PLACES
     )
     belongs = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE)) == F.col("window_ms")
+    files = [LineFile(number, file.path, file.length) for number, file in places]
     return (
-        read_lines(spark, hdfs, [file for _, file in places], *columns)
+        read_raw_lines(spark, address, files, *columns, "intact")
         .where("intact")
-        .join(F.broadcast(numbered), "file_path")
+        .withColumnRenamed("window_ms", "place")
+        .join(F.broadcast(numbered), "place")
         .where(belongs)
-        .select(*columns, "place", "window_ms")
+        .select(*columns, F.col("place").cast("int"), "window_ms")
     )
 
 

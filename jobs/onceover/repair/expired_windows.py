@@ -37,7 +37,7 @@ def stage_orphans(
     landing = ClaimedLanding(landing_id=1, parts=(), exact=found.orphans)
     decisions = tuple(d for d in claim.decisions if intersect(found.orphans, [d.offsets]))
     alone = replace(claim, landings=(landing,), decisions=decisions, certified=None, compacted=None)
-    address, texts = context.address("webhdfs"), {start: text}
+    address, texts = context.raw_address, {start: text}
     with closing(FoldedRebuild(spark, address, registered.contracts, [alone], found.orphans, texts)) as rebuild:
         rebuilt = rebuild.collect()
         if start not in rebuilt or rebuilt[start].digest != sum_digests(part.digest for part in found.parts):

@@ -31,7 +31,7 @@ from onceover.spark.window_folder import FoldedFiles, WindowFolder
 
 @dataclass(frozen=True, slots=True)
 class FrozenText:
-    """A window's text on HDFS: its path, and the length at which it was frozen."""
+    """A window's text: its path, and the length at which it was frozen."""
 
     path: str
     length: int
@@ -42,8 +42,7 @@ class FoldedRebuild:
     no lines.
 
     `collect` runs the query, and what it read of a window that fails is in `failures` alone. `aggregate` has the rows
-    of the other windows. `accounted` and `shared` are as in `Accounts`. `by_value` evaluates the VALUE of all records,
-    and believes no columns.
+    of the other windows. `accounted` and `shared` are as in `Accounts`.
     """
 
     def __init__(
@@ -56,15 +55,12 @@ class FoldedRebuild:
         files: Mapping[datetime, FrozenText],
         shared: Sequence[OffsetRange] = (),
         compacted: Mapping[datetime, FrozenParquet] = MappingProxyType({}),
-        *,
-        by_value: bool = False,
     ) -> None:
         self._claimed, self._files = {claim.window_start: claim for claim in claimed}, files
         self._compacted = compacted
         self._group = GroupAccounts.of(contracts, accounted, shared)
         self._accounts = {start: WindowAccounts.of(claim, self._group) for start, claim in self._claimed.items()}
         self._folder = WindowFolder(spark, address, contracts)
-        self._by_value = by_value
         self._folded: FoldedFiles | None = None
         self._repeated: Sequence[OffsetRange] = ()  # orphans that are in two windows
         self.failures: dict[datetime, str] = {}
@@ -72,7 +68,7 @@ class FoldedRebuild:
     def collect(self) -> dict[datetime, RebuiltWindow]:
         """Return what raw holds of each window that could be read, and keep its rows until `close`."""
         self.close()
-        self._folded = self._folder.fold(self._list_files(self._accounts), keep=True, every=self._by_value)
+        self._folded = self._folder.fold(self._list_files(self._accounts), keep=True)
         summaries = self._take(self._folded)
         rebuilt = {start: self._accounts[start].rebuild(each, self._length(start)) for start, each in summaries.items()}
         return self._add_repeated(rebuilt, summaries)
@@ -182,7 +178,7 @@ class FoldedRebuild:
     def _list_files(self, accounts: Mapping[datetime, WindowAccounts]) -> list[WindowFile]:
         return [
             WindowFile(to_ms(start), self._files[start].path if start in self._files else "", self._length(start),
-                       each.accounts, self._compacted.get(start))
+                       each.accounts, self._compacted.get(start), self._claimed[start].by_value)
             for start, each in sorted(accounts.items())
         ]  # fmt: skip
 

@@ -34,7 +34,7 @@ class SidePaths:
 
     text: Mapping[datetime, FrozenText]
     parquet: Mapping[datetime, FrozenParquet]
-    quarantine: Mapping[date, str]
+    quarantine: Mapping[date, FrozenText]
     short_days: frozenset[date]  # whose files are missing, or shorter than what landed
 
     def leave_out(self, windows: Iterable[datetime]) -> SidePaths:
@@ -55,7 +55,7 @@ def list_paths(context: PipelineContext, windows: Sequence[datetime], days: Iter
     return SidePaths(
         list_texts(files, files.read_lengths(windows)),
         list_parquet(files, compacted),
-        {day: files.layout.quarantine_file(day) for day in sorted(wanted) if day in lengths},
+        {day: FrozenText(files.layout.quarantine_file(day), n) for day, n in lengths.items() if day in wanted},
         frozenset(day for day in wanted if lengths.get(day, 0) < expected.get(day, 0)),
     )
 
@@ -95,7 +95,7 @@ def find_unheld(
         with closing(
             FoldedRebuild(
                 spark,
-                context.address("webhdfs"),
+                context.raw_address,
                 registered.contracts,
                 some,
                 (),

@@ -27,7 +27,7 @@ from onceover.repair import publish
 from onceover.repair.expired_windows import end_search, stage_orphans
 from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.freeze import freeze, list_parquet, list_texts
-from onceover.repair.progress import RepairProgress
+from onceover.repair.progress import WindowProgress
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.shared_ranges import find_shared
 from onceover.repair.suspicions import WAITS, record_conflicts, settle_suspicions
@@ -36,7 +36,7 @@ from onceover.repair.unread import Unread, find_unread, list_doubtful
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
 from onceover.spark.fold_tasks import FrozenParquet
-from onceover.spark.hdfs_leases import Leases
+from onceover.spark.hdfs_leases import open_leases
 from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
@@ -72,14 +72,14 @@ class RepairRun:
         registered: RegisteredPipeline,
         request: repair_requests.RepairRequest,
         fault_point: FaultPoint,
-        progress: RepairProgress,
+        progress: WindowProgress,
     ) -> None:
         self._spark, self._connection, self._registered, self._request = spark, context.ledger, registered, request
         self._context, self._files = context, context.files
         self._max_tries = context.pipeline.repair.max_tries
         self._waits: Mapping[datetime, str] | None = None
         self._progress = progress
-        self._leases, self._fault_point = Leases(spark, context.address("hdfs")), fault_point
+        self._leases, self._fault_point = open_leases(spark, context), fault_point
 
     def run(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         """Repair the claimed windows of one group by one query; if that query fails, in halves, until the bad window is
@@ -156,7 +156,7 @@ class RepairRun:
     ) -> FoldedRebuild:
         return FoldedRebuild(
             self._spark,
-            self._context.address("webhdfs"),
+            self._context.raw_address,
             self._registered.contracts,
             claimed,
             accounted,

@@ -85,12 +85,12 @@ def list_lost(context: PipelineContext, known: Collection[datetime]) -> LostWind
 def give_up(context: PipelineContext, listed: Sequence[LostWindow], who: str, why: str) -> int:
     """Declare the listed windows expired, each only if it has not changed since. Returns their number.
 
-    Raises UnreachableError while DataNodes are down, which may hold what raw seems to lack.
+    Raises UnreachableError while servers are down, which may hold what raw seems to lack.
     """
     if not listed:
         return 0
     context.require_own_root()
-    DamagedFiles(context.address("webhdfs"), context.layout).require_datanodes(f"raw of {context.name}")
+    DamagedFiles(context.raw_address, context.layout).require_servers(f"raw of {context.name}")
     return len(lost_windows.expire_lost(context.ledger, context.name, listed, who, why))
 
 
@@ -157,7 +157,7 @@ def _find_error(context: PipelineContext, window_start: datetime) -> OnceoverErr
 def _explain_doubt(context: PipelineContext, seen: _Seen) -> str | None:
     """Return why raw may hold the records after all; None if nothing says so."""
     window_start, repair = seen.lost.window_start, seen.repair
-    files, path = DamagedFiles(context.address("webhdfs"), context.layout), context.layout.window_file(window_start)
+    files, path = DamagedFiles(context.raw_address, context.layout), context.layout.window_file(window_start)
     named = f"{context.name} {format_moment(window_start)}"
     if files.list_unfinished(path):
         return f'a reread of it was interrupted: run `onceover reread {named} --reason "..."` again first'
@@ -169,7 +169,8 @@ def _explain_doubt(context: PipelineContext, seen: _Seen) -> str | None:
     is_recent = datetime.now(UTC) - repair.started_at < _TRUSTED
     if repair.bytes_read is None:
         if is_recent and isinstance(seen.error, UnreachableError):
-            return "HDFS does not deliver its file, which may pass: try again an hour after the repair that failed"
+            where = files.store.where
+            return f"{where} does not deliver its file, which may pass: try again an hour after the repair that failed"
     elif not is_recent or files.was_written_since(path, repair.started_at):
         return f"its file was written since the repair that failed, or that is over an hour ago: {repair_first}"
     return None

@@ -1,4 +1,4 @@
-"""How far a repair of many windows is: what is done, and an estimate of the rest."""
+"""How far a repair, or a compaction, of many windows is: what is done, and an estimate of the rest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 WINDOW_RECORDS = 2_000  # to publish a window takes as long as to read so many records
 
 
-class RepairProgress:
+class WindowProgress:
     """Logs a line after each group but the last: windows, records and bytes, and the seconds that are left at the pace
     so far."""
 

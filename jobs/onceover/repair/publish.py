@@ -64,7 +64,7 @@ def publish(
             _drop_claim(connection, registered.name, claimed)
             return False
         if row["version"] != claimed.version:
-            _finish(connection, claimed, "failed", "the window changed during the repair; it is judged again")
+            _finish(connection, claimed, "left", "the window changed during the repair; it is judged again")
             _drop_claim(connection, registered.name, claimed)
             return False
         for finding in proved.findings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from onceover.context import PipelineContext
@@ -22,11 +22,12 @@ from onceover.model.own_offsets import OwnOffsets
 from onceover.model.record import ID_COLUMNS
 from onceover.model.unlanded import NOTHING, Unlanded
 from onceover.repair.unknown_contracts import explain_unknown
-from onceover.spark import text_files
 from onceover.spark.range_join import looked_up
+from onceover.spark.raw_lines import LineFile, read_raw_lines
 from onceover.spark.unlanded import collect_unlanded
 
 log = logging.getLogger(__name__)
+_SEARCHED = ("intact", "event_ms", "contract", *ID_COLUMNS, *HALVES)
 
 
 def adopt_quarantined(
@@ -45,10 +46,10 @@ def adopt_quarantined(
         return 0
     own = read_own_offsets(context, held)
     accounted = tuple(read_accounted(connection, registered.name))
-    root = context.address("hdfs").rstrip("/")
-    paths = [root + context.layout.quarantine_file(day) for day in days]
+    searched = [LineFile(n, context.layout.quarantine_file(day), lengths[day]) for n, day in enumerate(days)]
     names = [name.decode() for name in name_contracts(registered.contracts)]
-    found, is_whole = _search(spark, paths, accounted, held, own, names)
+    lines = read_raw_lines(spark, context.raw_address, searched, *_SEARCHED)
+    found, is_whole = _search(lines, accounted, held, own, names)
     orphans = [
         Orphans(None, day, unlanded.orphans, unlanded.parts, lengths[day])
         for number, day in enumerate(days)
@@ -72,17 +73,15 @@ def adopt_quarantined(
 
 
 def _search(
-    spark: SparkSession,
-    paths: Sequence[str],
+    lines: DataFrame,
     accounted: Sequence[OffsetRange],
     held: Sequence[OffsetRange],
     own: OwnOffsets,
     contracts: Sequence[str],
 ) -> tuple[dict[int, Unlanded], bool]:
-    """Return the unlanded records by the number of their file, and whether these are all."""
+    """Return the unlanded records by the number of their file, in place of a window, and whether these are all."""
     unlanded = (
-        text_files.read_text(spark, list(enumerate(paths)), "intact", "event_ms", "contract", *ID_COLUMNS, *HALVES)
-        .where(F.col("intact") & F.col("event_ms").isNull())
+        lines.where(F.col("intact") & F.col("event_ms").isNull())
         .transform(looked_up(((piece, 1) for piece in accounted), "is_accounted"))
         .where("is_accounted IS NULL")
     )

@@ -13,10 +13,11 @@ from onceover.context import PipelineContext
 from onceover.errors import BusyError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.job import build_driver, open_source
-from onceover.ledger import refills, repair_requests, rereads
+from onceover.ledger import refills, rereads
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import as_driver
+from onceover.ledger.request_list import add_refilled
 
 log = logging.getLogger(__name__)
 PATIENCE_SECONDS = 120.0
@@ -56,6 +57,6 @@ def refill(
                 log.warning("ingest is running and has not read the missing offsets again yet; the next repair retries")
                 break
             time.sleep(0.5)
-    repair_requests.add_refilled(
+    add_refilled(
         connection, registered.name, request_id, refills.list_refilled_windows(connection, registered.name, request_id)
     )

@@ -40,7 +40,7 @@ from onceover.repair.folded import FoldedRebuild
 from onceover.repair.freeze import list_parquet, list_texts
 from onceover.repair.proof import UnprovedPart, list_unproved_parts
 from onceover.spark.failure import summarize
-from onceover.spark.hdfs_leases import Leases
+from onceover.spark.hdfs_leases import open_leases
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ def plan_reread(
         facts = topic.facts()
     held, gone = _divide(context, registered, window.start, lacking, facts)
     path = context.layout.window_file(window.start)
-    is_interrupted = bool(DamagedFiles(context.address("webhdfs"), context.layout).list_unfinished(path))
+    is_interrupted = bool(DamagedFiles(context.raw_address, context.layout).list_unfinished(path))
     return RereadPlan(window, records, held, gone, damage, parquet_is_lost, is_interrupted)
 
 
@@ -142,7 +142,7 @@ def _scan(
 
     If the Parquet file cannot be read, or is another than was recorded, the text alone is.
     """
-    start, files, address = claimed.window_start, context.files, context.address("webhdfs")
+    start, files, address = claimed.window_start, context.files, context.raw_address
     texts = list_texts(files, files.read_lengths([start]))
     parquet = list_parquet(files, {start: claimed.compacted} if claimed.compacted else {})
     damage, is_lost = None, claimed.compacted is not None and not parquet
@@ -216,10 +216,10 @@ def _replace_damaged(
     path = context.layout.window_file(window_start)
     with as_driver(context.ledger, name, f"{socket.gethostname()}:{os.getpid()} (reread)") as epoch:
         context.root.mark_driver(epoch, who, "a damaged window file was replaced")
-        leases = Leases(spark, context.address("hdfs"))
+        leases = open_leases(spark, context)
         if context.files.read_length(path) is not None and not leases.is_closed(path):
             leases.recover(path)
-        files = DamagedFiles(context.address("webhdfs"), context.layout, partial(beat, context.ledger, epoch))
+        files = DamagedFiles(context.raw_address, context.layout, partial(beat, context.ledger, epoch))
         kept = files.replace(path, leases.has_copy)
     if kept is not None:
         log.warning("%s was damaged: its readable part replaces it, and the file itself is kept as %s", path, kept)
@@ -231,5 +231,5 @@ def _set_parquet_aside(context: PipelineContext, window_start: datetime) -> None
     if compacted is None:
         return
     path = context.layout.parquet_file(window_start, compacted.digest)
-    if kept := DamagedFiles(context.address("webhdfs"), context.layout).set_aside(path):
+    if kept := DamagedFiles(context.raw_address, context.layout).set_aside(path):
         log.warning("%s was damaged: it is kept as %s, and text from Kafka replaces it", path, kept)

@@ -11,6 +11,7 @@ from onceover.errors import BusyError, UsageError
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns, read_count
+from onceover.model.dag_run import DagRun
 from onceover.model.window import format_moment
 
 
@@ -32,6 +33,7 @@ def restore_revision(
     source: int | None,
     who: str,
     why: str,
+    dag_run: DagRun | None = None,
 ) -> RestoreResult:
     """Restore a kept revision's rows to the aggregates, in one transaction: without a `source`, those that the last
     repair replaced.
@@ -71,7 +73,7 @@ def restore_revision(
         control = count_columns(read_count(old["before"]["control"]))
         before = {"control": count_columns(read_count(window)), "revision": current}
         after = {"control": control, "revision": current + 1, "restored": old["revision"]}
-        repair_id = _insert_repair(connection, registered.name, window_start, who, why, before, after)
+        repair_id = _insert_repair(connection, registered.name, window_start, who, why, before, after, dag_run)
         connection.execute(
             "INSERT INTO onceover.revision (pipeline, window_start, revision, repair_id) VALUES (%s, %s, %s, %s)",
             [registered.name, window_start, current, repair_id],
@@ -104,17 +106,29 @@ def _insert_repair(
     why: str,
     before: dict[str, object],
     after: dict[str, object],
+    dag_run: DagRun | None,
 ) -> int:
     """Record the restore among the window's repairs, with who and why; returns the repair's id."""
     row = connection.execute(
         """
         WITH request AS (
-          INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%s, %s, %s) RETURNING request_id)
+          INSERT INTO onceover.repair_request (pipeline, who, why, dag_id, run_id) VALUES (%s, %s, %s, %s, %s)
+          RETURNING request_id)
         INSERT INTO onceover.repair (request_id, pipeline, window_start, state, findings, started_at, finished_at,
           before, after)
         SELECT request_id, %s, %s, 'restored', '[]', clock_timestamp(), clock_timestamp(), %s, %s FROM request
         RETURNING repair_id
         """,
-        [pipeline, who, why, pipeline, window_start, Jsonb(before), Jsonb(after)],
+        [
+            pipeline,
+            who,
+            why,
+            dag_run and dag_run.dag_id,
+            dag_run and dag_run.run_id,
+            pipeline,
+            window_start,
+            Jsonb(before),
+            Jsonb(after),
+        ],
     ).fetchone()
     return int(row["repair_id"]) if row else 0

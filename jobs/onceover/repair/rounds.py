@@ -18,7 +18,7 @@ from onceover.ledger.landings import count_landed_lines
 from onceover.repair.claims import ClaimRenewer
 from onceover.repair.groups import RECORDS_A_CORE, group_windows
 from onceover.repair.job import RepairOutcome, RepairRun
-from onceover.repair.progress import RepairProgress
+from onceover.repair.progress import WindowProgress
 from onceover.repair.quarantined import adopt_quarantined
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def run_rounds(
     ledger, total = context.ledger, RepairOutcome()
     is_compared = compare_log(context)
     lines = count_landed_lines(ledger, registered.name, request.window_starts)
-    progress = RepairProgress(len(request.window_starts), sum(lines.values()))
+    progress = WindowProgress(len(request.window_starts), sum(lines.values()))
     repair = RepairRun(spark, context, registered, request, fault_point, progress)
     most = RECORDS_A_CORE * spark.sparkContext.defaultParallelism
 

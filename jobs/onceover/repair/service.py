@@ -13,7 +13,7 @@ from onceover.repair import publish
 @dataclass(frozen=True, slots=True)
 class Confirmation:
     """The outcome of a repair request: its windows by state, each with a reason where there is one. Windows `left` are
-    neither done nor failed."""
+    neither done nor failed, and `cancelled` ones were not begun."""
 
     pipeline: str
     request_id: int
@@ -25,6 +25,22 @@ class Confirmation:
     left: tuple[tuple[str, str], ...]
     duplicates: int
     lines_read: int
+    cancelled: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def outcomes(self) -> dict[str, tuple[str, str]]:
+        """Return the outcome of each window, and its reason where there is one."""
+        outcomes = dict.fromkeys(self.confirmed, ("confirmed", ""))
+        for state, rows in (
+            ("unneeded", self.unneeded),
+            ("left", self.left),
+            ("revoked", self.revoked),
+            ("failed", self.failed),
+            ("blocked", self.newly_blocked),
+            ("cancelled", self.cancelled),
+        ):
+            outcomes |= {window: (state, why) for window, why in rows}
+        return outcomes
 
 
 def confirm(context: PipelineContext, request_id: int) -> Confirmation:
@@ -53,4 +69,5 @@ def confirm(context: PipelineContext, request_id: int) -> Confirmation:
         ),
         duplicates=sum(row["duplicates"] or 0 for row in rows),
         lines_read=sum(row["lines_read"] or 0 for row in rows),
+        cancelled=tuple(of("cancelled")),
     )

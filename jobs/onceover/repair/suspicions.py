@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
-from functools import reduce
 from itertools import chain
 
 from py4j.protocol import Py4JError
@@ -32,9 +31,10 @@ from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import ID_COLUMNS
 from onceover.model.window import Window, format_moment, from_ms, to_ms
 from onceover.repair.held_sides import SidePaths, find_unheld, list_paths
-from onceover.spark import lines, parquet, text_files
+from onceover.spark import lines
 from onceover.spark.failure import isolate_failures
 from onceover.spark.range_join import looked_up
+from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
 from onceover.spark.source import read_ranges
 
 log = logging.getLogger(__name__)
@@ -159,7 +159,7 @@ def _record_contents(
     ranges: Sequence[OffsetRange],
 ) -> int:
     """Record the contents of these IDs that have several, chunk by chunk, and return their number."""
-    records = _read_records(spark, context.address("hdfs").rstrip("/"), paths, windows)
+    records = _read_records(spark, context, paths, windows)
     if records is None:
         return 0
     key, count = F.struct(*ID_COLUMNS, "hash"), 0
@@ -184,25 +184,25 @@ def _record_contents(
     return count
 
 
-def _read_records(spark: SparkSession, root: str, paths: SidePaths, windows: Sequence[datetime]) -> DataFrame | None:
+def _read_records(
+    spark: SparkSession, context: PipelineContext, paths: SidePaths, windows: Sequence[datetime]
+) -> DataFrame | None:
     """Return the records of all files that may hold the suspected IDs; None without any file."""
-    text = [(to_ms(start), root + paths.text[start].path) for start in windows if start in paths.text]
-    text += [(text_files.QUARANTINE, root + path) for path in paths.quarantine.values()]
-    frames: list[DataFrame] = []
-    if text:
-        read = text_files.read_text(spark, text, "intact", *_NAMED)
-        frames.append(read.where("intact").select("window_ms", *_NAMED))
-    if paths.parquet:
-        compacted = {to_ms(start): root + file.path for start, file in paths.parquet.items()}
-        frames.append(parquet.read_parquet(spark, compacted).where("intact").select("window_ms", *_NAMED))
-    return reduce(DataFrame.unionByName, frames) if frames else None
+    text = {start: paths.text[start] for start in windows if start in paths.text}
+    of_windows = (text, paths.parquet)
+    files = [LineFile(to_ms(at), file.path, file.length) for each in of_windows for at, file in each.items()]
+    files += [LineFile(QUARANTINE, file.path, file.length) for file in paths.quarantine.values()]
+    if not files:
+        return None
+    read = read_raw_lines(spark, context.raw_address, files, "intact", *_NAMED)
+    return read.where("intact").select("window_ms", *_NAMED)
 
 
 def _compare(records: DataFrame, ranges: Sequence[OffsetRange], context: PipelineContext) -> DataFrame:
     """Return a row for each content of the IDs that have several: window_ms, ID, event_ms and hash."""
     length = context.read_registration().contract.window_minutes * 60_000
     placed = F.col("event_ms") - F.pmod("event_ms", F.lit(length)) == F.col("window_ms")
-    of_id = records.where(placed | (F.col("window_ms") == text_files.QUARANTINE))
+    of_id = records.where(placed | (F.col("window_ms") == QUARANTINE))
     suspected = of_id.transform(looked_up(((piece, 1) for piece in ranges), "suspected")).where("suspected IS NOT NULL")
     contents = (
         suspected.transform(_add_hash)
@@ -256,7 +256,7 @@ def _add_hash(records: DataFrame) -> DataFrame:
 
 
 def _build_content(row: Row) -> Content:
-    in_window = row.window_ms != text_files.QUARANTINE
+    in_window = row.window_ms != QUARANTINE
     return Content(
         KafkaPartition(row.generation, row.kafka_partition),
         row.offset,

@@ -13,7 +13,7 @@ def explain_unknown(context: PipelineContext, names: Sequence[str]) -> str:
     files = ", ".join(sorted({f"{folder}/V{each[1:]}.json" for each in names}))
     return (
         f"raw holds lines of {', '.join(names)} that never landed, and this ledger does not know that contract: if it "
-        f"was restored from a backup older than a migration, put the contract of {files} on HDFS into "
+        f"was restored from a backup older than a migration, put the contract of {files} into "
         f"pipelines/{name}.toml and run `onceover pipelines migrate {name}`; if the lines are not the pipeline's, take "
         "them out"
     )

@@ -13,7 +13,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
-    BinaryType,
     BooleanType,
     ByteType,
     DataType,
@@ -25,7 +24,6 @@ from pyspark.sql.types import (
     LongType,
     ShortType,
     StringType,
-    StructField,
     StructType,
     TimestampType,
 )
@@ -33,6 +31,7 @@ from pyspark.sql.types import (
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.errors import TerminalError
 from onceover.model.contract import Column, Columns, Contract, Measure
+from onceover.spark.contract_sql import make_visible, parses_decimals
 from onceover.spark.json_value import parse_document
 from onceover.spark.session import MEANING
 
@@ -120,7 +119,7 @@ class _Check:
         schema = self._parse_schema() if contract.format == "json" else StructType()
         if self._mistakes:
             raise MistakesError(self._mistakes)
-        seen = self._make_empty_frame(schema)
+        seen = make_visible(self._spark, contract, schema)
         event = self._find_type(seen, "event_time", contract.event_time)
         if event is not None and not isinstance(event, TimestampType | LongType | IntegerType):
             remedy = "make it a TIMESTAMP, such as to_timestamp(...), or milliseconds since 1970 as BIGINT"
@@ -174,12 +173,6 @@ class _Check:
                 return
             kind = kind[part].dataType
 
-    def _make_empty_frame(self, schema: StructType) -> DataFrame:
-        """Return a frame without rows, with exactly the columns that the contract's SQL may name."""
-        value = {"json": schema, "text": StringType(), "binary": BinaryType()}[self._contract.format]
-        fields = [("key", StringType()), ("value", value), ("kafka_timestamp", TimestampType())]
-        return self._spark.createDataFrame([], StructType([StructField(name, kind) for name, kind in fields]))
-
     def _find_type(self, seen: DataFrame, key: str, sql: str) -> DataType | None:
         """Return the SQL's type, or None after adding its mistake."""
         try:
@@ -207,6 +200,10 @@ class _Check:
         elif special:
             literal = special[1] or special[2]
             self._refuse(key, f"'{literal}' changes from run to run", "take kafka_timestamp or a field of the record")
+        elif parses_decimals(plan.expressions().apply(0)):
+            what = "makes decimals out of a text, and one number of 30 bytes can take it minutes"
+            remedy = "declare it in the schema, or cast one string at a time, such as CAST(... AS DECIMAL(18, 6))"
+            self._refuse(key, f"{_shorten(sql)} {what}", remedy)
         elif not plan.deterministic():
             self._refuse(key, f"{_shorten(sql)} is not deterministic", "use functions that always return the same")
         else:

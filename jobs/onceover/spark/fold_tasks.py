@@ -48,13 +48,14 @@ class FrozenParquet:
 @dataclass(frozen=True, slots=True)
 class WindowFile:
     """A window's text with its frozen length, its Parquet if it has been compacted, and what its lines are judged
-    by."""
+    by. With `by_value`, VALUE gives the columns of all its records."""
 
     window_ms: int
     path: str
     length: int
     accounts: Accounts
     parquet: FrozenParquet | None = None
+    by_value: bool = False
 
     @property
     def weight(self) -> int:

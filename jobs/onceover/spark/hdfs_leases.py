@@ -1,17 +1,64 @@
-"""Leases and blocks of HDFS files, through the Spark driver's Hadoop client: WebHDFS has no call for leases."""
+"""Leases and blocks of HDFS files, through the Spark driver's Hadoop client: WebHDFS has no call for leases.
+
+Other raw stores have no leases: an append there ends with the call.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
+
+from onceover.context import PipelineContext
 
 SOFT_LIMIT_SECONDS = 60.0  # HdfsConstants.LEASE_SOFTLIMIT_PERIOD: after it any client may take the lease
 
 
-class Leases:
-    """A client for leases: whether files are closed, and recovery of those whose writer is dead."""
+class Leases(Protocol):
+    """Whether files are closed, and recovery of those whose writer is dead."""
+
+    def is_closed(self, path: str) -> bool:
+        """Return whether no writer has the file open."""
+
+    def recover(self, path: str, seconds: float = 30.0) -> bool:
+        """Take the lease from a dead writer and close the file; returns whether the file is closed now.
+
+        Only for a writer that is dead or past the soft limit: under a live one, this tears the append under way.
+        """
+
+    def has_copy(self, path: str, start: int) -> bool:
+        """Return whether the servers know a copy, not corrupt, of the file's bytes at that offset."""
+
+    def wait_until_closed(self, path: str, seconds: float) -> bool:
+        """Give a live writer that long to finish its append; returns whether the file is closed now."""
+
+
+def open_leases(spark: SparkSession, context: PipelineContext) -> Leases:
+    """Return the leases of the pipeline's raw store."""
+    if context.pipeline.storage.raw_store != "hdfs":
+        return _NoLeases()
+    return _HdfsLeases(spark, context.address("hdfs"))
+
+
+class _NoLeases:
+    """Of a store without leases every file is closed, and what cannot be read has no other copy."""
+
+    def is_closed(self, path: str) -> bool:
+        return True
+
+    def recover(self, path: str, seconds: float = 30.0) -> bool:
+        return True
+
+    def has_copy(self, path: str, start: int) -> bool:
+        return False
+
+    def wait_until_closed(self, path: str, seconds: float) -> bool:
+        return True
+
+
+class _HdfsLeases:
+    """A client of HDFS for leases."""
 
     def __init__(self, spark: SparkSession, hdfs: str) -> None:
         jvm: Any = spark.sparkContext._jvm  # typed as optional: None only in Spark Connect
@@ -23,10 +70,6 @@ class Leases:
         return bool(self._files.isFileClosed(self._path(path)))
 
     def recover(self, path: str, seconds: float = 30.0) -> bool:
-        """Take the lease from a dead writer and close the file; returns whether the file is closed now.
-
-        Only for a writer that is dead or past the soft limit: under a live one, this tears the append under way.
-        """
         deadline = time.monotonic() + seconds
         # The NameNode starts a block recovery and answers false until a DataNode has finished it.
         while not self._files.recoverLease(self._path(path)):
@@ -36,12 +79,10 @@ class Leases:
         return True
 
     def has_copy(self, path: str, start: int) -> bool:
-        """Return whether the NameNode knows a copy, not corrupt, of the file's block at that offset."""
         blocks = self._files.getFileBlockLocations(self._path(path), start, 1)
         return any(len(block.getHosts()) and not block.isCorrupt() for block in blocks)
 
     def wait_until_closed(self, path: str, seconds: float) -> bool:
-        """Give a live writer that long to finish its append; returns whether the file is closed now."""
         deadline = time.monotonic() + seconds
         while not self.is_closed(path):
             if time.monotonic() > deadline:

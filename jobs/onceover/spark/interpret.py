@@ -10,9 +10,10 @@ each try, and one record would stop the topic. So all SQL is evaluated under Spa
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pyspark import SparkContext
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import DateType, StringType, TimestampType
@@ -20,10 +21,12 @@ from pyspark.sql.types import DateType, StringType, TimestampType
 from onceover.lines.reference import MAX_EVENT_MS
 from onceover.model.contract import Contract, Measure
 from onceover.spark.contract_check import CheckedContract, analyze_contract
+from onceover.spark.contract_sql import make_visible, read_sql
 from onceover.spark.json_value import get_value, list_faults, parse_document, wrap
 
 MAX_KEY_BYTES = 2000  # PostgreSQL's unique index takes rows of 2,704 bytes
 _YEAR_10000_MS = 253_402_300_800_000
+SQL_FAILED = "SQL failed"
 _OWN = "__onceover_"  # out of reach of the contract's SQL, which is checked against its own columns only
 _CARRIED = f"{_OWN}of_"
 
@@ -36,9 +39,9 @@ def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
 
     - tombstone: the value is null, and the contract does not accept tombstones as records
     - unparseable: not UTF-8 (json and text), not exactly one JSON object, a field not of its declared type, or a number
-      with an exponent of six digits or more where the schema has decimals
+      of an exponent of three digits, or of more than a hundred digits, where the schema has decimals
     - missing field X: null or absent; tombstones accepted as records have no fields to miss
-    - SQL failed: the contract's SQL threw
+    - SQL failed: X: the SQL of event_time, key X or measure X threw
     - no event time: it is null
     - event time out of width: before 1970 or after 9999999999999 ms
     - no Kafka timestamp: negative or null, and the contract has a bound; "none" for both accepts such records
@@ -51,13 +54,11 @@ def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
 
     def add(records: DataFrame) -> DataFrame:
         checked = analyze_contract(records.sparkSession, contract)
+        found = _evaluate(records.sparkSession, contract, checked)
         carried = [f"{_CARRIED}{name}" for name in records.columns]
         return (
-            records.select(*(F.col(f"`{name}`").alias(own) for name, own in zip(records.columns, carried, strict=True)))
-            .withColumns({f"{_OWN}text": _read_text(contract), f"{_OWN}is_null": _quote(f"{_CARRIED}value").isNull()})
-            .withColumn(f"{_OWN}parsed", _parse(contract, checked))
-            .select(*map(_quote, carried), *_select_visible(contract), _find_fault(contract).alias(f"{_OWN}fault"))
-            .select(*map(_quote, carried), _quote(f"{_OWN}fault"), _evaluate(contract, checked).alias(f"{_OWN}found"))
+            _show_to_sql(records, contract, checked)
+            .select(*map(_quote, carried), _quote(f"{_OWN}fault"), found.alias(f"{_OWN}found"))
             .withColumn(f"{_OWN}reason", _find_reason(contract, checked))
             .select(
                 *(_quote(own).alias(name) for name, own in zip(records.columns, carried, strict=True)),
@@ -66,6 +67,29 @@ def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
         )
 
     return add
+
+
+def evaluate(contract: Contract, column: str) -> Callable[[DataFrame], DataFrame]:
+    """Return the value of one column of `name_values` for each record. An action raises Spark's own error where the
+    SQL throws; `interpret` only says that it does."""
+
+    def select(records: DataFrame) -> DataFrame:
+        checked = analyze_contract(records.sparkSession, contract)
+        value = list_values(records.sparkSession, contract, checked)[column]
+        return _show_to_sql(records, contract, checked).select(value.alias(column))
+
+    return select
+
+
+def _show_to_sql(records: DataFrame, contract: Contract, checked: CheckedContract) -> DataFrame:
+    """Return all columns under names of our own, those that the contract's SQL sees, and the fault of each record."""
+    carried = [f"{_CARRIED}{name}" for name in records.columns]
+    return (
+        records.select(*(F.col(f"`{name}`").alias(own) for name, own in zip(records.columns, carried, strict=True)))
+        .withColumns({f"{_OWN}text": _read_text(contract), f"{_OWN}is_null": _quote(f"{_CARRIED}value").isNull()})
+        .withColumn(f"{_OWN}parsed", _parse(contract, checked))
+        .select(*map(_quote, carried), *_select_visible(contract), _find_fault(contract).alias(f"{_OWN}fault"))
+    )
 
 
 def _quote(name: str) -> Column:
@@ -127,26 +151,43 @@ def _get_field(value: Column, name: str) -> Column:
     return value
 
 
-def _evaluate(contract: Contract, checked: CheckedContract) -> Column:
-    """Return event time, keys and measures as one struct; null where the record has a fault or the SQL throws.
+def _evaluate(spark: SparkSession, contract: Contract, checked: CheckedContract) -> Column:
+    """Return event time, keys and measures, each as a struct of its `value`, null if its SQL throws; all together as
+    one struct, null where the record has a fault.
 
     The SQL is in a branch, because Spark computes subexpressions that occur twice beforehand, outside of TryEval,
     unless only a branch holds them. `spark_partition_id` is a barrier: with it, the column is not deterministic, which
     keeps Spark from pushing a filter on `reason`, with all of this in it, below the parser.
     """
-    event = F.expr(contract.event_time)
-    fields = [(F.unix_millis(event) if checked.event_is_timestamp else event.cast("bigint")).alias("event_ms")]
-    fields += [F.expr(key.sql).alias(f"k_{key.name}") for key in contract.keys]
-    fields += [_cast_input(measure, checked).alias(f"m_{measure.name}") for measure in contract.measures]
-    sound = _quote(f"{_OWN}fault").isNull() & (F.spark_partition_id() >= 0)
-    return _try_eval(F.when(sound, F.struct(*fields)))
+    values = list_values(spark, contract, checked)
+    tried = [_try_eval(F.struct(value.alias("value"))).alias(name) for name, value in values.items()]
+    return F.when(_quote(f"{_OWN}fault").isNull() & (F.spark_partition_id() >= 0), F.struct(*tried))
 
 
-def _cast_input(measure: Measure, checked: CheckedContract) -> Column:
+def list_values(spark: SparkSession, contract: Contract, checked: CheckedContract) -> dict[str, Column]:
+    """Return the SQL of each column of `name_values`, in that order."""
+    read = partial(read_sql, spark, make_visible(spark, contract, checked.schema))
+    event = read(contract.event_time)
+    event_ms = F.unix_millis(event) if checked.event_is_timestamp else event.cast("bigint")
+    keys = {f"k_{key.name}": read(key.sql) for key in contract.keys}
+    return {
+        "event_ms": event_ms,
+        **keys,
+        **{f"m_{measure.name}": _cast_input(read, measure, checked) for measure in contract.measures},
+    }
+
+
+def name_values(contract: Contract) -> dict[str, str]:
+    """Return what messages call event time, each key and each measure, by its column."""
+    keys = {f"k_{key.name}": f"key {key.name}" for key in contract.keys}
+    return {"event_ms": "event_time", **keys, **{f"m_{m.name}": f"measure {m.name}" for m in contract.measures}}
+
+
+def _cast_input(read: Callable[[str], Column], measure: Measure, checked: CheckedContract) -> Column:
     """Return the input of a measure, of a type whose sum cannot overflow."""
     if measure.operation == "count":
-        return F.lit(1) if measure.sql == "*" else F.expr(measure.sql).isNotNull().cast("int")
-    return F.expr(measure.sql).cast(checked.inputs[measure.name])
+        return F.lit(1) if measure.sql == "*" else read(measure.sql).isNotNull().cast("int")
+    return read(measure.sql).cast(checked.inputs[measure.name])
 
 
 def _try_eval(column: Column) -> Column:
@@ -157,30 +198,32 @@ def _try_eval(column: Column) -> Column:
 
 
 def _find_reason(contract: Contract, checked: CheckedContract) -> Column:
-    evaluated = f"{_OWN}found"
-    event, stamp = F.col(f"{evaluated}.event_ms"), F.coalesce(_quote(f"{_CARRIED}kafka_timestamp"), F.lit(-1))
-    reason = (
-        F.when(_quote(f"{_OWN}fault").isNotNull(), _quote(f"{_OWN}fault"))
-        .when(F.col(evaluated).isNull(), "SQL failed")
-        .when(event.isNull(), "no event time")
-        .when(~event.between(0, MAX_EVENT_MS), "event time out of width")
-    )
+    event, stamp = _get_value("event_ms"), F.coalesce(_quote(f"{_CARRIED}kafka_timestamp"), F.lit(-1))
+    reason = F.when(_quote(f"{_OWN}fault").isNotNull(), _quote(f"{_OWN}fault"))
+    names = name_values(contract)
+    for name, shown in names.items():
+        reason = reason.when(F.col(f"{_OWN}found.{name}").isNull(), f"{SQL_FAILED}: {shown}")
+    reason = reason.when(event.isNull(), "no event time")
+    reason = reason.when(~event.between(0, MAX_EVENT_MS), "event time out of width")
     if contract.horizon_ms is not None or contract.skew_ms is not None:
         reason = reason.when(stamp < 0, "no Kafka timestamp to judge the event time by")
     if contract.horizon_ms is not None:
         reason = reason.when(event + contract.horizon_ms < stamp, "beyond horizon")
     if contract.skew_ms is not None:
         reason = reason.when(event - contract.skew_ms > stamp, "beyond skew")
-    for name, shown in [(f"k_{k.name}", f"key {k.name}") for k in contract.keys] + [
-        (f"m_{m.name}", f"measure {m.name}") for m in contract.measures
-    ]:
-        for unfit, why in _check_storable(F.col(f"{evaluated}.{name}"), checked, name):
+    del names["event_ms"]
+    for name, shown in names.items():
+        for unfit, why in _check_storable(_get_value(name), checked, name):
             reason = reason.when(unfit, f"{shown} not storable: {why}")
-    texts = [F.col(f"{evaluated}.k_{k.name}") for k in contract.keys if checked.types[f"k_{k.name}"] == StringType()]
+    texts = [_get_value(f"k_{k.name}") for k in contract.keys if checked.types[f"k_{k.name}"] == StringType()]
     if texts:
         total = sum((F.coalesce(F.octet_length(text), F.lit(0)) for text in texts), F.lit(0))
         reason = reason.when(total > MAX_KEY_BYTES, f"keys not storable: longer than {MAX_KEY_BYTES} bytes together")
     return reason
+
+
+def _get_value(name: str) -> Column:
+    return F.col(f"{_OWN}found.{name}.value")
 
 
 def _check_storable(column: Column, checked: CheckedContract, name: str) -> list[tuple[Column, str]]:
@@ -197,7 +240,5 @@ def _check_storable(column: Column, checked: CheckedContract, name: str) -> list
 
 def _select_added(checked: CheckedContract) -> list[Column]:
     reason = _quote(f"{_OWN}reason")
-    counted = [
-        F.when(reason.isNull(), F.col(f"{_OWN}found.{name}")).alias(name) for name in ("event_ms", *checked.types)
-    ]
+    counted = [F.when(reason.isNull(), _get_value(name)).alias(name) for name in ("event_ms", *checked.types)]
     return [counted[0], reason.alias("reason"), *counted[1:]]

@@ -32,8 +32,14 @@ _OPTIONS = {  # explicit, so that another version of Spark reads old raw in the 
     "allowComments": "false",
 }
 # Spark writes out all digits of a number it reads as a decimal: 1e9999999 keeps a core busy for 20 s, 1e99999999 for
-# hours. Looked for only under schemas that have decimals, and in full only in the rare value that has such characters.
-_HUGE = r"[0-9][eE][+-]?[0-9]{6,}"
+# hours, and 400,000 plain digits for 6 s. It takes a string for a number too, without its commas.
+_HUGE = r"[eE][+-]?\p{Nd}{3}|\p{Nd}[\p{Nd}.]{100}"
+# Looked for only under schemas that have decimals, and in full only in the rare value that has such characters: with
+# commas, or in a string of nothing but digits, signs and escapes, which may be digits.
+_SUSPECT = (
+    r"[eE][,+-]*+(?:\p{Nd},*+){3}|\p{Nd}[\p{Nd}.,]{100}"
+    r'|"[\p{Nd}+\-.,a-fA-Fu\\]*\\u[\p{Nd}+\-.,a-fA-Fu\\]*"'
+)
 
 
 def wrap(text: Column) -> Column:
@@ -43,7 +49,7 @@ def wrap(text: Column) -> Column:
 
 def parse_document(text: Column, schema: StructType) -> Column:
     """Return the document for `get_value` and `list_faults`, from its text; null if that is null or has too large a
-    number."""
+    number: under a schema with decimals, one of an exponent of three digits or of more than a hundred digits."""
     parsed = _parse(text, schema)
     decimals = _prune_schema(schema)
     if decimals is None:
@@ -51,8 +57,15 @@ def parse_document(text: Column, schema: StructType) -> Column:
     # Without escaped backslashes and then escaped quotes, a string is the text between two quotes.
     plain = F.replace(F.replace(text, F.lit("\\\\"), F.lit("")), F.lit('\\"'), F.lit(""))
     bare = F.regexp_replace(plain, '"[^"]*+"', "")
-    quoted = F.to_json(_parse(text, decimals))
-    return F.when(~(text.rlike(_HUGE) & (bare.rlike(_HUGE) | quoted.rlike(_HUGE))), parsed)
+    # Spark converts each of the fields of one name, and this shows the last: an object that repeats one is refused.
+    quoted = F.replace(F.to_json(_parse(text, decimals)), F.lit(","), F.lit(""))
+    is_huge = bare.rlike(_HUGE) | quoted.rlike(_HUGE) | F.try_parse_json(text).isNull()
+    return F.when(~(text.rlike(_SUSPECT) & is_huge), parsed)
+
+
+def blank_huge(text: Column) -> Column:
+    """Return the string to cast to a decimal; null if that is too large a number, as in `parse_document`."""
+    return F.when(~text.rlike(_HUGE), text)
 
 
 def get_value(parsed: str) -> Column:

@@ -12,29 +12,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from onceover.errors import OnceoverError
-from onceover.lines.chunks import Piece
 from onceover.lines.line_rows import SCHEMA, make_rows
 from onceover.lines.read import read
 from onceover.lines.typed_lines import ColumnFormats, hold_typed
 from onceover.raw.frozen_file import FrozenFiles
-from onceover.raw.parquet_lines import read_stored
+from onceover.spark.file_splits import FileSplit, cut_file, read_split
 from onceover.spark.fold_tasks import WindowFile
 
-SPLIT_BYTES: Final = 64 * 1024 * 1024
 PART_BYTES: Final = 16 * 1024 * 1024  # a worker holds a part's rows, a copy in the order of IDs, and their fold
-PARQUET_BYTES: Final = 16 * 1024 * 1024  # as large as a row group that compaction writes
 ERROR: Final = "error"
 
 
 @dataclass(frozen=True, slots=True)
-class _Split:
-    """Bytes of the text, or of the Parquet, of a window, whose lines are folded in so many parts."""
+class _WindowSplit:
+    """A split of a window's text, or of its Parquet, whose lines are folded in so many parts."""
 
     file: WindowFile
-    start: int
-    end: int
+    split: FileSplit
     parts: int
-    compacted: bool
 
 
 def read_splits(
@@ -57,14 +52,14 @@ def read_splits(
         all_splits, of_columns, of_all, schema = planned.value
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                split = all_splits[number]
-                file = split.file
+                planned_split = all_splits[number]
+                file, split, parts = planned_split.file, planned_split.split, planned_split.parts
                 try:
-                    for position, text in _read(FrozenFiles(address), split):
+                    for position, text in read_split(FrozenFiles(address), split):
                         lines = read(text)
                         typed = hold_typed(lines, position, of_columns, compacted=split.compacted)
                         is_every = file.window_ms in of_all
-                        rows = make_rows(lines, typed, file.accounts, split.parts, every=is_every, whole=whole)
+                        rows = make_rows(lines, typed, file.accounts, parts, every=is_every, whole=whole)
                         yield from _add_window(rows, file.window_ms, schema).to_batches()
                 except OnceoverError as error:
                     if whole:
@@ -80,20 +75,13 @@ def count_parts(file: WindowFile) -> int:
     return max(-(-file.weight // PART_BYTES), 1)
 
 
-def _cut(file: WindowFile) -> Iterator[_Split]:
+def _cut(file: WindowFile) -> Iterator[_WindowSplit]:
     parts = count_parts(file)
-    for start in range(0, file.length, SPLIT_BYTES):
-        yield _Split(file, start, min(start + SPLIT_BYTES, file.length), parts, compacted=False)
-    stored = file.parquet.length if file.parquet else 0
-    for start in range(0, stored, PARQUET_BYTES):
-        yield _Split(file, start, min(start + PARQUET_BYTES, stored), parts, compacted=True)
-
-
-def _read(files: FrozenFiles, split: _Split) -> Iterator[Piece]:
-    file = split.file
-    if split.compacted and file.parquet:
-        return read_stored(files, file.parquet.path, file.parquet.length, split.start, split.end)
-    return files.read_split(file.path, split.start, split.end, file.length)
+    for split in cut_file(file.path, file.length, compacted=False):
+        yield _WindowSplit(file, split, parts)
+    if file.parquet:
+        for split in cut_file(file.parquet.path, file.parquet.length, compacted=True):
+            yield _WindowSplit(file, split, parts)
 
 
 def _add_window(rows: pa.Table, window_ms: int, schema: pa.Schema) -> pa.Table:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from onceover.lines import stored
-from onceover.model.digest import Digest
+from onceover.model.digest import HALVES, Digest
 from onceover.model.record import ID_COLUMNS
 from onceover.spark import lines
-from onceover.spark.text_files import PLACES
+from onceover.spark.raw_lines import LineFile, read_raw_lines
 
 SCHEMA = from_arrow_schema(stored.SCHEMA)
 COLUMNS = tuple(SCHEMA.names)
@@ -23,20 +23,6 @@ _BOUNDED = {  # so that a reader holds some MiB of a file as it is stored, and a
     # A value in a dictionary is not counted where it repeats.
     **{f"parquet.enable.dictionary#{name}": "false" for name in ("key", "headers", "value", "columns")},
 }
-
-
-def read_parquet(spark: SparkSession, files: Mapping[int, str]) -> DataFrame:
-    """Read these files' records with the columns of parsed lines, `intact` and the digest's halves included; `files`
-    are paths by the windows' starts in ms, which become `window_ms`."""
-    places = spark.createDataFrame([(path, ms) for ms, path in files.items()], PLACES)
-    return (
-        spark.read.schema(SCHEMA)
-        .parquet(*files.values())
-        .select(*COLUMNS, F.col("_metadata.file_path"))
-        .join(F.broadcast(places), "file_path")
-        .drop("file_path")
-        .transform(lines.restore_lines)
-    )
 
 
 def write(records: DataFrame, folder: str) -> None:
@@ -60,7 +46,7 @@ def read_back(spark: SparkSession, folder: str) -> dict[int, Row]:
         spark.read.schema(SCHEMA)
         .parquet(folder)
         .select(*COLUMNS, window_ms, "_metadata.file_path", "_metadata.file_size")
-        .transform(lines.restore_lines)
+        .transform(lines.hash_stored("window_ms", "file_path", "file_size"))
         .where("intact")
         .groupBy("window_ms")
         .agg(
@@ -74,10 +60,12 @@ def read_back(spark: SparkSession, folder: str) -> dict[int, Row]:
     return {row.window_ms: row for row in rows}
 
 
-def digest_files(spark: SparkSession, files: Mapping[int, str]) -> dict[int, Digest]:
+def digest_files(spark: SparkSession, address: str, files: Sequence[LineFile]) -> dict[int, Digest]:
     """Return by window, its start in ms, the digest of the intact records in these files."""
+    if not files:
+        return {}
     rows = (
-        read_parquet(spark, files)
+        read_raw_lines(spark, address, files, "intact", *HALVES)
         .where("intact")
         .groupBy("window_ms")
         .agg(*lines.aggregate_digest())

@@ -6,18 +6,21 @@ import logging
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from onceover.config import endpoints
-from onceover.errors import ConfigurationError
+from onceover.errors import ConfigurationError, SparkLostError
 from onceover.spark import class_archive
+from onceover.spark.private_files import keep_files_private
 from onceover.spark.task_progress import log_tasks
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -45,11 +48,14 @@ _UNLESS_GIVEN = {
     "spark.sql.shuffle.partitions": "8",
 }
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+_ASKING = {"spark.authenticate": "true"}
+"""Another user's process that connects to the driver's ports must prove that it knows the application's secret."""
 COMPILED_FROM_BYTES = 8 << 20
 """Both took the same time at 13 MiB, 100,000 lines; 8 leaves room for faster disks and processors."""
 _COMPILING = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
 _ELSEWHERE = ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "MASTER")  # a master may be named there
 _UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"
+_OWN_SECRET = re.compile(r"local(\[[^\]]*\])?")
 _MASTER = re.compile(r"[A-Za-z0-9:/.,_*\[\]-]+")
 
 
@@ -57,9 +63,15 @@ def build(app_name: str) -> SparkSession:
     """Return a session of that name; the master is spark-submit's, or under a plain `python` the cluster of
     `onceover.config.endpoints`, else `local[*]`.
 
-    Options of spark-submit and spark-defaults.conf for the UI and shuffle partitions hold; the rest is set here. Raises
-    ConfigurationError if the cluster's address is not a Spark master.
+    Options of spark-submit and spark-defaults.conf for the UI, shuffle partitions, authentication and local folders
+    hold; the rest is set here. Raises ConfigurationError if the cluster's address is not a Spark master, or if its
+    secret cannot be read, SparkLostError if the JVM dies meanwhile.
     """
+    with _explain_death():
+        return _build(app_name)
+
+
+def _build(app_name: str) -> SparkSession:
     if not any(name in os.environ for name in _ELSEWHERE):
         cluster = None if _UNDER_SUBMIT in os.environ else endpoints.find_address("spark")
         if cluster is not None:
@@ -75,12 +87,10 @@ def build(app_name: str) -> SparkSession:
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_keep_log_record)
-    with _defer_signals():
+    with _defer_signals(), keep_files_private():
         SparkContext._ensure_initialized()  # before this, SparkConf lacks the options of spark-submit
     given = SparkConf()
-    softly = _UNLESS_GIVEN
-    if str(given.get("spark.master", "local")).startswith("local"):
-        softly = softly | _LOOPBACK
+    softly = _UNLESS_GIVEN | _choose_doors(str(given.get("spark.master", "local")))
     builder = SparkSession.builder.appName(app_name)
     for key, value in ({k: v for k, v in softly.items() if not given.contains(k)} | _NEEDED | MEANING).items():
         builder = builder.config(key, value)
@@ -92,16 +102,58 @@ def build(app_name: str) -> SparkSession:
     return session
 
 
+def _choose_doors(master: str) -> dict[str, str]:
+    """Return who may connect to an application of that master."""
+    if _OWN_SECRET.fullmatch(master):  # Spark makes a secret for each application
+        return _LOOPBACK | _ASKING
+    if master.startswith("local"):
+        return _LOOPBACK
+    secret = endpoints.find_spark_secret(master)
+    return {} if secret is None else _ASKING | {"spark.authenticate.secret": secret}
+
+
 @contextmanager
 def open_session(app_name: str) -> Iterator[SparkSession]:
-    """Open a session as `build` does, log the course of long jobs, and stop it at the end of the block."""
+    """Open a session as `build` does, log the course of long jobs, and stop it at the end of the block. Raise
+    SparkLostError if its JVM has died, wherever the block notices that."""
     session = build(app_name)
     try:
         with log_tasks(session):
             yield session
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise SparkLostError(
+            f"Spark's JVM of `{app_name}` has died; start it again, it resumes where it stopped"
+        ) from error
     finally:
         with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
             session.stop()
+
+
+@contextmanager
+def _explain_death() -> Iterator[None]:
+    """Raise SparkLostError for an error of the block that says, in one of many ways, that the JVM died at its start."""
+    try:
+        yield
+    except Py4JJavaError:
+        raise  # the JVM itself answered
+    except (Py4JError, ConnectionError, PySparkRuntimeError) as error:
+        never_answered = isinstance(error, PySparkRuntimeError) and error.getCondition() == "JAVA_GATEWAY_EXITED"
+        if not (never_answered or _has_died()):
+            raise
+        raise SparkLostError(
+            "Spark's JVM died while it started; nothing is half-done, run this again. If it dies again, check Java and "
+            "this machine's memory: `onceover doctor`"
+        ) from error
+
+
+def _has_died() -> bool:
+    """Return whether the JVM that this process started has ended; False for one that it did not start."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    with suppress(subprocess.TimeoutExpired):  # its sockets close a moment earlier
+        process.wait(1.0)
+    return process.poll() is not None
 
 
 @contextmanager

@@ -37,9 +37,9 @@ _Fold = Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]
 
 
 class LineShuffle:
-    """Shuffles the lines of one pipeline's windows, whose files are on HDFS at that address. What it returns is lazy,
-    and each action reads HDFS again. `every` are windows, by their start in ms, of which VALUE gives the columns of all
-    records."""
+    """Shuffles the lines of one pipeline's windows, whose files are in the raw store at that address. What it returns
+    is lazy, and each action reads raw again. `every` are windows, by their start in ms, of which VALUE gives the
+    columns of all records."""
 
     def __init__(self, spark: SparkSession, address: str, contracts: Contracts, columns: LineColumns) -> None:
         self._spark, self._address, self._contracts, self._columns = spark, address, contracts, columns

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -17,8 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from onceover.errors import OffsetRangeError
-from onceover.kafka.reader import SCHEMA as READ
+from onceover.kafka.guarded_read import read_guarded
+from onceover.kafka.memory_limit import MOST_BYTES, limit_memory
 from onceover.kafka.reader import KafkaSource, LogReader, read_range
+from onceover.kafka.record_batch import SCHEMA as READ
 from onceover.kafka.shard_read import END_OFFSET, ShardRead
 from onceover.kafka.topic import derive_generation
 from onceover.lines.stored import hash_records, write_head
@@ -53,6 +56,7 @@ def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[Offse
         return spark.createDataFrame([], SCHEMA)
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        limit_memory(MOST_BYTES)
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 for records in read_range(source, *cut[number]):
@@ -70,6 +74,7 @@ def read_shards(spark: SparkSession, source: KafkaSource, tasks: int) -> DataFra
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_modules()
+        limit_memory(MOST_BYTES)
         generation = derive_generation(source.topic_id)
         shards = json.loads(TaskContext.get().getLocalProperty(_SHARDS) or "[]")  # type: ignore[union-attr]
         with _keep_reader(source) as reader:
@@ -118,7 +123,8 @@ def _read_shard(
     if own != generation:
         raise OffsetRangeError(f"a shard of generation {own} is none of topic {reader.source.topic!r} by its ID")
     read = ShardRead(kafka_partition, start)
-    for records in reader.read(kafka_partition, start, end):
+    read_records = partial(read_guarded, reader.source) if reader.source.one_batch_a_fetch else reader.read
+    for records in read_records(kafka_partition, start, end):
         head = write_head(records, generation)
         read = read.add(records, head)
         yield _add_head(records, head)

@@ -52,24 +52,25 @@ class FoldedFiles:
 
 
 class WindowFolder:
-    """Folds windows of one pipeline from their files on HDFS at that address."""
+    """Folds windows of one pipeline from their files in the raw store at that address."""
 
     def __init__(self, spark: SparkSession, address: str, contracts: Contracts) -> None:
         self._spark, self._address = spark, address
         self._columns = LineColumns.of(spark, contracts)
         self._shuffle = LineShuffle(spark, address, contracts, self._columns)
 
-    def fold(self, files: Sequence[WindowFile], *, keep: bool, every: bool = False) -> FoldedFiles:
-        """Fold these windows, and `keep` their aggregated rows. One that needs it is read again, in another way; with
-        `every`, VALUE gives the columns of all records at once."""
+    def fold(self, files: Sequence[WindowFile], *, keep: bool) -> FoldedFiles:
+        """Fold these windows, and `keep` their aggregated rows. One that needs it is read again, in another way."""
         folded, files = FoldedFiles(), _share_runs(files)
-        small = [file for file in files if file.weight <= (0 if every else LARGE_BYTES)]  # no split has an empty one
+        # No split has an empty file.
+        small = [file for file in files if file.weight <= (0 if file.by_value else LARGE_BYTES)]
         if small:
             rows = fold_files(self._spark, self._address, small, self._columns)
             self._collect(folded, self._columns.name(rows, [SUMMARY]), small, keep=keep)
-        for by_value in (True,) if every else (False, True):
+        for by_value in (False, True):
             done = folded.summaries.keys() | folded.failures.keys()
-            if left := [file for file in files if file.window_ms not in done]:
+            left = [file for file in files if file.window_ms not in done and (by_value or not file.by_value)]
+            if left:
                 folded.by_value = {file.window_ms for file in left} if by_value else set()
                 rows = self._shuffle.fold(left, folded.by_value)
                 self._collect(folded, self._columns.merge(rows, [SUMMARY]), left, keep=keep)

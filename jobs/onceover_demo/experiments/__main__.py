@@ -23,23 +23,24 @@ from onceover.fault_points import Step
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model.finding_kinds import Kind
 from onceover.model.pipeline import OFFSET_STORES
-from onceover_demo.experiments import auto_commit, late_commit, stores
+from onceover_demo.experiments import auto_commit, late_commit, sinks, stores
 from onceover_demo.experiments.pipeline import Trial
 from onceover_demo.place import own_stack, print_early_end, print_part
 from onceover_demo.warm import WarmJobs
 from onceover_local.stack import GROUPS, Stack
 
 TWENTY = ("kafka", "postgres")
+SINKS_ALONE = "sinks"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table."""
+    """One line of the table; None where an experiment counts wrong windows, as its note says, and no records."""
 
     experiment: str
     setting: str
-    lost: int
-    repeated: int
+    lost: int | None
+    repeated: int | None
     published: str
     right: bool
     note: str = ""
@@ -48,15 +49,19 @@ class Row:
 Task = Callable[[stores.Make], Row]
 
 
-def main() -> int:
-    """Run the experiments in `.local/experiments`, a folder of their own."""
+def main(only: Sequence[str]) -> int:
+    """Run the experiments in `.local/experiments`, a folder of their own; `only` those of the sinks, or all."""
     console, rows, place, ended = Console(), list[Row](), None, False
+    if list(only) not in ([], [SINKS_ALONE]):
+        console.print(f"unknown experiments {' '.join(only)}; write {SINKS_ALONE}, or nothing for all", style="red")
+        return 2
     try:
         with own_stack("experiments", console) as stack:
             place = stack.local
-            for row in _run(console, stack):
+            for row in _run_sinks(console, stack) if only else _run(console, stack):
                 rows.append(row)
-                console.print(f"  {row.experiment}, {row.setting}: lost {row.lost:,}, repeated {row.repeated:,}")
+                counts = row.note if row.lost is None else f"lost {row.lost:,}, repeated {row.repeated:,}"
+                console.print(f"  {row.experiment}, {row.setting}: {counts}")
                 _write(stack, rows)
             ended = True
     except OnceoverError as error:
@@ -84,7 +89,18 @@ def _run(console: Console, stack: Stack) -> Iterator[Row]:
         yield Row("2 commit late", f"{interval:g} s, {rate}/s", late.outcome.lost, late.outcome.repeated,
                   f"{late.predicted:,} repeated", late.right, "4 x interval x rate")  # fmt: skip
     console.rule("[bold]3. SEO: an offset file after each batch; 4. ours: SIGKILL at every step", align="left")
-    yield from _run_in_lanes(stack, [*_every_store(), *_seo()])
+    console.print("5. the sinks: windows that readers see wrong after a kill, before and after the repair")
+    yield from _run_in_lanes(stack, [*_every_store(), *_seo(), *_sinks()])
+
+
+def _run_sinks(console: Console, stack: Stack) -> Iterator[Row]:
+    console.rule("[bold]Starting Kafka, HDFS and PostgreSQL", align="left")
+    stack.up(("kafka", "hdfs", "postgres"), say=print_part(console))
+    upgrade_schema(address("postgres"))
+    console.rule(
+        "[bold]5. the sinks: windows that readers see wrong after a kill, before and after the repair", align="left"
+    )
+    yield from _run_in_lanes(stack, list(_sinks()))
 
 
 def _seo() -> Iterator[Task]:
@@ -116,6 +132,21 @@ def _every_store() -> Iterator[Task]:
             result = stores.kill_at(make, store, tuple(Step) * times)
             setting = f"{store}, each step " + ("once" if times == 1 else f"{times} times")
             return _make_row("4 ours", setting, result, "-", result.right)
+
+        yield killed
+
+
+def _sinks() -> Iterator[Task]:
+    """Yield a task for each sink and step, and for eager repair."""
+    for sink, eager, step in sinks.list_settings():
+
+        def killed(make: stores.Make, sink: str = sink, eager: bool = eager, step: Step = step) -> Row:
+            result = sinks.kill_once(make, sink, step, eager=eager)
+            note = f"{result.wrong_before} windows wrong before the repair, {result.wrong_after} after"
+            if eager:
+                note = f"right {result.seconds:.1f} s after the windows closed, without a repair by anyone else"
+            name = f"5 {sink}, eager" if eager else f"5 {sink}"
+            return Row(name, f"killed after {step}", None, None, "-", result.right, note)
 
         yield killed
 
@@ -163,10 +194,10 @@ def _table(rows: list[Row]) -> Table:
     for column in ("experiment", "setting", "lost", "repeated", "published", "right"):
         table.add_column(column, justify="right" if column in ("lost", "repeated") else "left")
     for r in rows:
-        table.add_row(r.experiment, r.setting, f"{r.lost:,}", f"{r.repeated:,}", r.published,
-                      "[green]yes" if r.right else "[red]NO")  # fmt: skip
+        counts = ("-" if n is None else f"{n:,}" for n in (r.lost, r.repeated))
+        table.add_row(r.experiment, r.setting, *counts, r.published, "[green]yes" if r.right else "[red]NO")
     return table
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

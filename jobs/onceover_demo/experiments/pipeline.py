@@ -44,6 +44,9 @@ offset_store = "{store}"
 interval = "{interval_ms}ms"
 idle_after = "1s"
 max_records_per_batch = {most}
+sink = "{sink}"
+[repair]
+eager = {eager}
 """
 
 
@@ -57,6 +60,8 @@ class Trial:
     interval: float = 1.0
     most: int = 200_000
     launch: Launch = launch_job
+    sink: str = "append"
+    eager: bool = False
     name: str = field(init=False)
     produced: int = field(init=False, default=0)
     job: SupervisedJob = field(init=False)
@@ -65,7 +70,7 @@ class Trial:
         self.name = create(f"x_{self.store}")
         path = f'offset_path = "/checkpoints/{self.name}"' if self.store == "checkpoint" else ""
         text = _TOML.format(name=self.name, store=self.store, path=path, interval_ms=int(self.interval * 1000),
-                            most=self.most)  # fmt: skip
+                            most=self.most, sink=self.sink, eager=str(self.eager).lower())  # fmt: skip
         (self.pipelines / f"{self.name}.toml").write_text(text)
         self.job = SupervisedJob("ingest.py", ["--pipeline", self.name], self.log / f"{self.name}.log", self.launch)
 
@@ -77,12 +82,12 @@ class Trial:
 
     def drain(self) -> None:
         """Run ingest until it has read everything and closed every window, then stop it with SIGTERM."""
-        self._run_until(self._is_drained)
+        self.run_until(self.is_drained)
 
     def stop_after_batches(self, batches: int) -> None:
         """Run ingest for so many batches, then stop it with SIGTERM."""
         already = self._landed_batches()
-        self._run_until(lambda: self._landed_batches() >= already + batches)
+        self.run_until(lambda: self._landed_batches() >= already + batches)
 
     def count_raw(self) -> RecordsOutcome:
         """Count the numbers in the window files, read as bytes, without any ID or the ledger."""
@@ -96,6 +101,14 @@ class Trial:
                 f"FROM aggregates.{self.name}"  # a name of our own making
             ).fetchone()
         return (row["n"], row["t"]) if row else (0, 0)
+
+    def read_windows(self) -> dict[int, tuple[int, int]]:
+        """Return records and their sum by window, its start in ms, as a reader sees them."""
+        with open_ledger("experiments") as ledger:
+            rows = ledger.execute(
+                f"SELECT window_start, records, total FROM aggregates.{self.name}"  # a name of our own making
+            ).fetchall()
+        return {int(r["window_start"].timestamp() * 1000): (r["records"], int(r["total"])) for r in rows}
 
     def repair(self) -> detection_service.Detection:
         """Detect, rebuild the failed windows and confirm. Returns the detection."""
@@ -142,14 +155,16 @@ class Trial:
             ).fetchone()
         return int(row["n"]) if row else 0
 
-    def _is_drained(self) -> bool:
+    def is_drained(self) -> bool:
+        """Return whether all is read, and every window closed."""
         with open_ledger("experiments") as ledger:
             row = ledger.execute(
                 "SELECT every_window_closed AS closed FROM onceover.pipeline WHERE name = %s", [self.name]
             ).fetchone()
         return bool(row and row["closed"]) and self.read_lag() == 0
 
-    def _run_until(self, done: Callable[[], bool]) -> None:
+    def run_until(self, done: Callable[[], bool]) -> None:
+        """Run ingest until that is so, then stop it with SIGTERM."""
         self.job.start()
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not done():

@@ -17,6 +17,8 @@ from onceover.config.endpoints import address
 KAFKA_PARTITIONS = 4
 NOON_MS = 1_772_366_400_000  # 2026-03-01T12:00Z
 _SPREAD_MS = 600_000
+_WINDOW_MS = 300_000
+WINDOWS = _SPREAD_MS // _WINDOW_MS
 
 
 def create(prefix: str) -> str:
@@ -33,13 +35,22 @@ def produce(topic: str, numbers: Iterable[int]) -> int:
     producer = Producer({"bootstrap.servers": address("kafka"), "linger.ms": 20})
     count = 0
     for n in numbers:
-        value = json.dumps({"at": NOON_MS + n * 7919 % _SPREAD_MS, "n": n})
+        value = json.dumps({"at": NOON_MS + _find_offset_ms(n), "n": n})
         producer.produce(topic, value, partition=n % KAFKA_PARTITIONS)
         producer.poll(0)
         count += 1
     if left := producer.flush(60):
         raise RuntimeError(f"{left} records were not produced")
     return count
+
+
+def find_window(n: int) -> int:
+    """Return the window of a number: its start in ms since 1970."""
+    return NOON_MS + _find_offset_ms(n) // _WINDOW_MS * _WINDOW_MS
+
+
+def _find_offset_ms(n: int) -> int:
+    return n * 7919 % _SPREAD_MS
 
 
 def parse_number(message: Any) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import typer
 
 from onceover.cli.exit_codes import format_epilog
-from onceover.cli.output import escape, get_stderr, say
+from onceover.cli.output import get_stderr, say
+from onceover.printable import escape
 from onceover_local.stack import Stack
 
 

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from onceover.cli.exit_codes import format_epilog
-from onceover.cli.output import draw_table, escape, get_stderr, say
+from onceover.cli.output import draw_table, get_stderr, say
 from onceover.config import endpoints
 from onceover.ledger.migrate import upgrade_schema
+from onceover.printable import escape
 from onceover_local.stack import Stack, surroundings
 
 Cluster = Annotated[

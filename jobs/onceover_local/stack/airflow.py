@@ -100,7 +100,7 @@ class AirflowProcess:
         try:
             with requests.Session() as http:
                 http.trust_env = False
-                token = http.post(f"{self.get_address()}/auth/token", json=login, timeout=30)
+                token = http.post(f"{self.get_address()}/auth/token", json=login, timeout=30, allow_redirects=False)
                 token.raise_for_status()
                 http.headers["Authorization"] = f"Bearer {token.json()['access_token']}"
                 pool: dict[str, Any] = {"name": POOL, "slots": 1, "description": "one Spark application at a time"}

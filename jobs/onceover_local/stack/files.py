@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from xml.sax.saxutils import escape
+
+from onceover.errors import ConfigurationError
 
 
 def write_whole(file: Path, text: str, mode: int = 0o644) -> None:
@@ -45,11 +48,34 @@ def make_whole(folder: Path) -> Iterator[Path]:
 
 
 def make_secret(folder: Path, name: str) -> str:
-    """Return the secret of that name, made at its first use and kept in a file that only its owner may read."""
+    """Return the secret of that name, made at its first use and kept in a file that only its owner may read.
+
+    Raises ConfigurationError if another user may have put folder or file there, or may read the file.
+    """
     file = folder / name
+    folder.mkdir(parents=True, exist_ok=True)
+    _require_ours(folder)
+    folder.chmod(0o700)  # whatever the umask
     if not file.exists():
         write_whole(file, secrets.token_urlsafe(48), mode=0o600)
+    _require_ours(file)
     return file.read_text()
+
+
+def _require_ours(path: Path) -> None:
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        why = "is a link"
+    elif status.st_uid != os.geteuid():
+        why = f"belongs to user {status.st_uid}"
+    elif stat.S_ISREG(status.st_mode) and status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        why = "is open to other users"
+    else:
+        return
+    raise ConfigurationError(
+        f"{path} {why}, so another user may know the embedded stack's secrets; start the stack as the "
+        "user who made it, or move its folder away and start with empty servers and new secrets"
+    )
 
 
 def format_properties(settings: dict[str, object]) -> str:

@@ -20,20 +20,21 @@ _OPENED: Final = ("java.lang", "java.lang.reflect", "java.nio", "java.util", "ja
 
 
 class HBase:
-    """A `Part`. Its root is a local folder, to which only a clean stop syncs all writes: unlike a cluster on HDFS, a
-    SIGKILL may lose the last ones."""
+    """A `Part`. Its files are on the embedded HDFS, each write in its log on the DataNodes' disks."""
 
     name = "hbase"
     ports: tuple[str, ...] = ("hbase-master", "hbase-region", "hbase-zookeeper")
     start_s = 180.0
     stop_s = 60.0
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, place: Place, datanodes: int = 1) -> None:
+        self._place, self._datanodes = place, datanodes
         self.process = Process(self.name, place.local)
 
     def prepare(self, say: Say) -> Command:
-        return _make_command(self._place, say, "-Xmx512m", "org.apache.hadoop.hbase.master.HMaster", "start")
+        return _make_command(
+            self._place, self._datanodes, say, "-Xmx512m", "org.apache.hadoop.hbase.master.HMaster", "start"
+        )
 
     def is_ready(self) -> bool:
         return all(is_listening(self._place.ports[port]) for port in self.ports)
@@ -57,14 +58,14 @@ class HBaseThrift:
     start_s = 180.0
     stop_s = 20.0
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, place: Place, datanodes: int = 1) -> None:
+        self._place, self._datanodes = place, datanodes
         self.process = Process(self.name, place.local)
 
     def prepare(self, say: Say) -> Command:
         port = str(self._place.ports["hbase-thrift"])
         main = "org.apache.hadoop.hbase.thrift.ThriftServer"
-        return _make_command(self._place, say, "-Xmx128m", main, "start", "-b", LOOPBACK, "-p", port)
+        return _make_command(self._place, self._datanodes, say, "-Xmx256m", main, "start", "-b", LOOPBACK, "-p", port)
 
     def is_ready(self) -> bool:
         if not is_listening(self._place.ports["hbase-thrift"]):
@@ -89,12 +90,12 @@ class HBaseThrift:
         return {"hbase": self.get_address()}
 
 
-def _make_command(place: Place, say: Say, heap: str, *main: str) -> Command:
+def _make_command(place: Place, datanodes: int, say: Say, heap: str, *main: str) -> Command:
     jars, folder, ports = fetch_class_path("hbase", say), place.make_folder("hbase", say), place.ports
     site = format_hadoop_xml(
         {
             "hbase.cluster.distributed": "false",
-            "hbase.rootdir": (folder / "root").as_uri(),
+            "hbase.rootdir": f"hdfs://{LOOPBACK}:{ports['namenode']}/hbase",
             "hbase.tmp.dir": folder / "tmp",
             "hbase.zookeeper.quorum": LOOPBACK,
             "hbase.zookeeper.property.clientPort": ports["hbase-zookeeper"],
@@ -109,7 +110,8 @@ def _make_command(place: Place, say: Say, heap: str, *main: str) -> Command:
             "hbase.regionserver.info.port": -1,
             "hbase.thrift.info.port": -1,
             "hbase.wal.provider": "filesystem",
-            "hbase.unsafe.stream.capability.enforce": "false",  # a local folder cannot flush as HDFS can
+            "hbase.wal.hsync": "true",
+            "dfs.replication": datanodes,
             "hbase.regionserver.handler.count": 5,
             "hbase.regionserver.msginterval": 200,
             "hbase.client.pause": 20,

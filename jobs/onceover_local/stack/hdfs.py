@@ -19,6 +19,8 @@ COMMON: dict[str, object] = {
     # With as many replicas as DataNodes, no other can replace a lost one: continue with those left.
     "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
     "dfs.heartbeat.interval": 1,
+    # A page in a browser may send POSTs to any port, and PUTs through it; it cannot send the header that this requires.
+    "dfs.webhdfs.rest-csrf.enabled": "true",
 }
 """Settings of NameNode and DataNodes alike."""
 DURABLE: dict[str, object] = {

@@ -43,6 +43,12 @@ _NOT_NEEDED: Final = (
     "hadoop-yarn",
     "hadoop-distcp",
     "guice",
+    "mssql-jdbc",
+    "HikariCP",
+    "ehcache",
+    "jets3t",
+    "jsch",
+    "com.squareup",
 )
 _AT_ONCE: Final = 8
 _SAY_EVERY: Final = 20

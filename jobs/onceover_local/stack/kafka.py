@@ -30,6 +30,7 @@ logger.server.name=kafka.server.KafkaRaftServer
 logger.server.level=info
 """
 _EVER: Final = 2**63 - 1
+_HOUR_MS: Final = 3_600_000
 
 
 class Kafka:
@@ -104,7 +105,8 @@ class Kafka:
             # Retention goes by records' timestamps: the default would delete a replay of an old year at once.
             "log.retention.ms": -1,
             "log.message.timestamp.before.max.ms": _EVER,
-            "log.message.timestamp.after.max.ms": _EVER,
+            # A contract's bounds are judged by the producer's clock: it may be an hour ahead, as by Kafka's default.
+            "log.message.timestamp.after.max.ms": _HOUR_MS,
             # Values of 1 MB, with headers, must pass whatever their escaping costs.
             "message.max.bytes": 16 * 1024 * 1024,
             # By default a group's offsets are dropped after a week without use, and ingest would start over.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from onceover_local.stack.files import make_secret, write_whole
 from onceover_local.stack.part import find_java, get_json
 from onceover_local.stack.place import Place, Say
 from onceover_local.stack.ports import LOOPBACK
@@ -42,10 +43,13 @@ class SparkMaster:
 
     def prepare(self, say: Say) -> Command:
         port = self._place.ports
-        options = f"-Dspark.deploy.defaultCores={CORES_OF_AN_APPLICATION} -Dspark.master.rest.enabled=false"
+        options = (
+            f"-Dspark.deploy.defaultCores={CORES_OF_AN_APPLICATION} -Dspark.master.rest.enabled=false "
+            "-Dspark.ui.killEnabled=false"
+        )
         where = ("--host", LOOPBACK, "--port", str(port[self.name]), "--webui-port", str(port[f"{self.name}-http"]))
         folder = self._place.make_folder("spark", say)
-        return _make_command("master.Master", where, folder, {"SPARK_MASTER_OPTS": options})
+        return _make_command(self._place, "master.Master", where, folder, {"SPARK_MASTER_OPTS": options})
 
     def is_ready(self) -> bool:
         return bool(read_state(self._place).get("status") == "ALIVE")
@@ -82,6 +86,7 @@ class SparkWorker:
         # Executors' logs are kept for a day: they show why a repair failed.
         options = "-Dspark.worker.cleanup.enabled=true -Dspark.worker.cleanup.appDataTtl=86400"
         return _make_command(
+            self._place,
             "worker.Worker",
             (*where, *room, "--work-dir", str(work), make_master_url(self._place)),
             folder,
@@ -108,12 +113,21 @@ def read_state(place: Place) -> dict[str, Any]:
     return get_json(f"http://{LOOPBACK}:{place.ports[f'{SparkMaster.name}-http']}/json/")
 
 
-def _make_command(what: str, arguments: tuple[str, ...], folder: Path, options: Mapping[str, str]) -> Command:
+def make_defaults(secret: str) -> str:
+    """Return the spark-defaults.conf of master and workers, which ask each other and each application for the secret;
+    a worker passes it on to executors in their environment."""
+    return f"spark.authenticate true\nspark.authenticate.secret {secret}\n"
+
+
+def _make_command(
+    place: Place, what: str, arguments: tuple[str, ...], folder: Path, options: Mapping[str, str]
+) -> Command:
     """Return the command of Spark's own script, which opens the Java modules that Spark needs, with a configuration
     folder of our own."""
     _, *lean = find_java()
     configuration = folder / "conf"
-    configuration.mkdir(exist_ok=True)
+    defaults = make_defaults(make_secret(place.local / "secrets", "spark"))
+    write_whole(configuration / "spark-defaults.conf", defaults, mode=0o600)
     environment = {
         "SPARK_HOME": find_spark_home(),
         "SPARK_CONF_DIR": str(configuration),
@@ -123,4 +137,5 @@ def _make_command(what: str, arguments: tuple[str, ...], folder: Path, options: 
         "SPARK_NO_DAEMONIZE": "1",
         **options,
     }
-    return Command((f"{find_spark_home()}/bin/spark-class", f"org.apache.spark.deploy.{what}", *arguments), environment)
+    argv = (f"{find_spark_home()}/bin/spark-class", f"org.apache.spark.deploy.{what}", *arguments)
+    return Command(argv, environment, configuration=defaults)

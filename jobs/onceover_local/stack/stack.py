@@ -58,9 +58,10 @@ class Stack:
     def up(self, groups: Collection[str] = GROUPS, say: Say = lambda part, what: None) -> list[str]:
         """Start the parts of these groups that do not run, wait until all are ready; return the names of those started.
 
-        Groups are those of `groups` and endpoints.BY_NAME; airflow also starts postgres, and spark on a cluster. No
-        group starts nothing. Raises UsageError for an unknown group, TransientError, with the part's last output, for a
-        part that does not start; then, and on Ctrl-C, the parts that this call has started are stopped.
+        Groups are those of `groups` and endpoints.BY_NAME; airflow also starts postgres, and spark on a cluster; hbase
+        also starts hdfs. No group starts nothing. Raises UsageError for an unknown group, TransientError, with the
+        part's last output, for a part that does not start; then, and on Ctrl-C, the parts that this call has started
+        are stopped.
         """
         if unknown := sorted(set(groups) - set(self._waves)):
             more = "" if self._is_cluster else ", and spark on a cluster (`onceover stack up --cluster`)"
@@ -68,9 +69,11 @@ class Stack:
                 f"the stack has no part {', '.join(unknown)}; its parts are {', '.join(self._waves)}{more}"
             )
         under_airflow: list[str] = [group for group in ("postgres", "spark", "airflow") if group in self._waves]
+        on_hdfs = ["hdfs", "hbase"]
         chosen = set(groups) | (set(under_airflow) if "airflow" in groups else set())
-        alone = [[group] for group in self._waves if group not in under_airflow]
-        chains = [chain for chain in [*alone, under_airflow] if chosen & set(chain)]
+        chosen |= {"hdfs"} if "hbase" in groups else set()
+        alone = [[group] for group in self._waves if group not in (*under_airflow, *on_hdfs)]
+        chains = [chain for chain in [*alone, on_hdfs, under_airflow] if chosen & set(chain)]
         with self._hold_lock(say):
             if self._is_cluster:
                 self._mark.touch()

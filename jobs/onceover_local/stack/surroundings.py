@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import os
 
-from onceover.config.endpoints import PARTS
+from onceover.config.endpoints import PARTS, SPARK_SECRET
 
-_OTHERS = ("SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "HADOOP_HOME", "HADOOP_CLASSPATH")
+_OTHERS = (
+    SPARK_SECRET,
+    f"{SPARK_SECRET}_FILE",
+    "SPARK_HOME",
+    "SPARK_CONF_DIR",
+    "HADOOP_CONF_DIR",
+    "HADOOP_HOME",
+    "HADOOP_CLASSPATH",
+)
 
 
 def leave() -> None:

@@ -40,13 +40,16 @@ def make_waves(place: Place, *, is_cluster: bool) -> dict[str, Waves]:
         **spark,
         "airflow": ((airflow.pop("api-server"),), tuple(airflow.values())),
         "zookeeper": ((ZooKeeper(place),),),
-        "hbase": ((HBase(place),), (HBaseThrift(place),)),
+        "hbase": ((HBase(place, datanodes),), (HBaseThrift(place, datanodes),)),
     }
 
 
 def order_stops(names: list[str]) -> list[list[str]]:
     """Return the names in the order of stopping: Airflow, whose tasks use every other part; then clients of others;
-    NameNode and database last."""
+    HBase, whose files are on HDFS, before DataNodes; NameNode and database last."""
     airflow = [name for name in names if name.startswith("airflow")]
-    middle = [name for name in names if name.startswith(("kafka", "datanode", "hbase-thrift", "spark"))]
-    return [airflow, middle, [name for name in names if name not in (*airflow, *middle)]]
+    clients = [name for name in names if name.startswith(("kafka", "hbase-thrift", "spark"))]
+    hbase, datanodes = ([name for name in names if name.startswith(part)] for part in ("hbase", "datanode"))
+    hbase = [name for name in hbase if name not in clients]
+    first = (*airflow, *clients, *hbase, *datanodes)
+    return [airflow, clients, hbase, datanodes, [name for name in names if name not in first]]

@@ -8,6 +8,8 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 
 from onceover.errors import TerminalError
+from onceover.model.window import format_moment
+from onceover_airflow.page_links import PipelineLink, link_window
 from onceover_airflow.run_request import chosen_name
 
 
@@ -16,6 +18,7 @@ class DeadlineOperator(BaseOperator):
     notifier reports it once."""
 
     template_fields: Sequence[str] = ("pipeline",)
+    operator_extra_links = (PipelineLink(),)
 
     def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -28,5 +31,6 @@ class DeadlineOperator(BaseOperator):
         with open_pipeline(chosen_name(self.pipeline), "deadlines") as opened:
             name, windows = opened.name, deadlines.list_overdue(opened)
         if windows:
-            raise TerminalError(deadlines.describe_overdue(name, windows))
+            link = link_window(name, format_moment(windows[0].window_start))
+            raise TerminalError(deadlines.describe_overdue(name, windows) + link)
         self.log.info("%s: no further window has missed its deadline since the last check", name)

@@ -6,16 +6,21 @@ The tasks hold no logic about windows. The rooms' services decide; a task passes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover.errors import BusyError, TerminalError
+from onceover.model.dag_run import DagRun
 from onceover.model.finding import is_log_cut
 from onceover.model.json_text import to_plain
+from onceover.model.window import WindowRange, format_moment
 from onceover_airflow.metrics import count
+from onceover_airflow.page_links import RunLink, link_window
 from onceover_airflow.requester import name_requester
+from onceover_airflow.run_check import make_run_check
 from onceover_airflow.run_request import RunRequest, chosen_name
 from onceover_airflow.spark_job import SparkJobOperator
 from onceover_airflow.tables import evidence_table, format_table, shorten
@@ -24,7 +29,7 @@ from onceover_airflow.windows import DataInterval
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    from onceover.detection.service import PlannedRepair
+    from onceover.detection.plan import RepairPlan
 
 Scope = Literal["ledger", "run"]
 """`ledger`: every window in the ledger that is not certified. `run`: the windows that this run requests."""
@@ -39,6 +44,7 @@ class DetectOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("pipeline",)
+    operator_extra_links = (RunLink(),)
 
     def __init__(self, *, pipeline: str, scope: Scope, reason_needed: bool = False, **kwargs: Any) -> None:
         super().__init__(map_index_template="{{ task.pipeline }}", **kwargs)
@@ -49,7 +55,8 @@ class DetectOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         from onceover.context import open_pipeline
         from onceover.detection import service as detection_service
-        from onceover.detection.future_range import reject_future_range
+        from onceover.detection.future_range import cut_future_range
+        from onceover.detection.plan import plan_repair
         from onceover.ledger.log_cuts import WHY_CUT
 
         run, request = context["dag_run"], RunRequest()
@@ -62,39 +69,67 @@ class DetectOperator(BaseOperator):
                     reason_needed=self.reason_needed,
                 )
             if request.window_range is not None:
-                reject_future_range(opened, request.window_range)
+                request = self._cut(request, cut_future_range(opened, request.window_range))
             if request.dry_run and request.window_range is not None:
-                planned = detection_service.plan_repair(opened, window_range=request.window_range, force=request.force)
-                return self._log_plan(opened.name, planned)
+                return self._log_plan(plan_repair(opened, window_range=request.window_range, force=request.force))
             detection = detection_service.detect(
                 opened,
                 who=name_requester(run),
                 why=request.reason or f"{run.dag_id}, run {run.run_id}",
                 window_range=request.window_range,
                 force=request.force,
+                dag_run=DagRun(run.dag_id, run.run_id),
+                plan_token=request.plan,
+                still_runs=make_run_check(context) if self.scope == "ledger" else None,
             )
         logged = self._log_detection(opened.name, to_plain(detection))
         if request.window_range is not None and detection.request_id is None and is_log_cut(detection.findings):
             raise BusyError(f"no window of {opened.name} was judged: {WHY_CUT}")
-        return logged
+        return logged | name_range(request.window_range)
 
-    def _log_plan(self, name: str, planned: Sequence[PlannedRepair]) -> dict[str, Any]:
-        rows: list[dict[str, Any]] = to_plain(planned)
+    def _cut(self, request: RunRequest, chosen: WindowRange) -> RunRequest:
+        if chosen != request.window_range:
+            self.log.warning("the range ends in the future: it is judged up to %s", format_moment(chosen.end))
+        return replace(request, window_range=chosen)
+
+    def _log_plan(self, plan: RepairPlan) -> dict[str, Any]:
+        name, rows = plan.pipeline, list[dict[str, Any]](to_plain(plan.windows))
         shown = [{**row, "findings": [finding["kind"] for finding in row["findings"]]} for row in rows]
         self.log.info("dry run, nothing was written; a repair of %s would do this:\n%s", name, format_table(shown))
-        return shorten({"pipeline": name, "dry_run": True, "request_id": None, "windows": len(rows), "plan": rows})
+        if plan.changing:
+            self.log.warning("%d windows were left out: batches are landing in them; look again later", plan.changing)
+        self.log.info("to repair exactly this, give this token as 'plan': %s", plan.token)
+        of_plan = {"windows": len(rows), "plan": rows, "token": plan.token, "changing": plan.changing}
+        return shorten({"pipeline": name, "dry_run": True, "request_id": None, **of_plan})
 
     def _log_detection(self, name: str, detection: dict[str, Any]) -> dict[str, Any]:
         counts = {key: value for key, value in detection.items() if isinstance(value, int) and key != "request_id"}
         self.log.info("%s:\n%s", name, format_table([{"failed": len(detection["failed"]), **counts}]))
         if detection["failed"]:
             self.log.info("failed windows, with their evidence:\n%s", evidence_table(detection["failed"]))
+        if detection["queued"] is not None:
+            self.log.info("request %d of an earlier run comes first: nothing further is requested", detection["queued"])
         if detection["findings"]:
             self.log.warning(
                 "windows wait for the pipeline, which has these findings of its own:\n%s",
                 evidence_table([{"window": "-", "findings": detection["findings"]}]),
             )
         return shorten(detection)
+
+
+class NeededOperator(BaseOperator):
+    """Skips the repair, and with it the wait for Spark's pool, when nothing was requested."""
+
+    template_fields: Sequence[str] = ("pipeline", "detection")
+
+    def __init__(self, *, pipeline: str, detection: object, **kwargs: Any) -> None:
+        super().__init__(map_index_template="{{ task.pipeline }}", **kwargs)
+        self.pipeline = pipeline
+        self.detection = detection
+
+    def execute(self, context: Context) -> None:
+        if parse_request_id(self.detection) is None:
+            raise AirflowSkipException(f"nothing to repair in {self.pipeline}; no Spark application was started")
 
 
 class RepairOperator(SparkJobOperator):
@@ -104,6 +139,7 @@ class RepairOperator(SparkJobOperator):
     """
 
     template_fields: Sequence[str] = (*SparkJobOperator.template_fields, "detection")
+    operator_extra_links = (RunLink(),)
 
     def __init__(self, *, pipeline: str, detection: object, **kwargs: Any) -> None:
         super().__init__(pipeline=pipeline, job="repair", **kwargs)
@@ -128,9 +164,11 @@ class RepairOperator(SparkJobOperator):
 
 
 class ConfirmOperator(BaseOperator):
-    """Re-reads the windows that a request published. Red only if some are newly blocked, or revoked as they differ."""
+    """Re-reads the windows that a request published. Red only if some are newly blocked, or revoked as they differ; for
+    a requested range, that is left to CheckRangeOperator."""
 
     template_fields: Sequence[str] = ("pipeline", "detection")
+    operator_extra_links = (RunLink(),)
 
     def __init__(self, *, pipeline: str, detection: object, **kwargs: Any) -> None:
         super().__init__(map_index_template="{{ task.pipeline }}", **kwargs)
@@ -153,9 +191,59 @@ class ConfirmOperator(BaseOperator):
         for state in ("failed", "newly_blocked", "revoked"):
             if rows := [{"window": window, "reason": reason} for window, reason in result[state]]:
                 self.log.warning("%s:\n%s", state.replace("_", " "), format_table(rows))
-        if worse := describe_worse(self.pipeline, confirmation.revoked, confirmation.newly_blocked):
+        if read_range(self.detection) is None and (
+            worse := describe_worse(self.pipeline, confirmation.revoked, confirmation.newly_blocked)
+        ):
             raise TerminalError(worse)
         return shorten(result)
+
+
+class CheckRangeOperator(BaseOperator):
+    """Turns red unless each closed window of the run's range is confirmed, or needed nothing; names the others.
+
+    Raises BusyError, which is retried, while another repair holds some of them, or they are to be judged again."""
+
+    template_fields: Sequence[str] = ("pipeline", "detection")
+    operator_extra_links = (RunLink(),)
+
+    def __init__(self, *, pipeline: str, detection: object, **kwargs: Any) -> None:
+        super().__init__(map_index_template="{{ task.pipeline }}", **kwargs)
+        self.pipeline = pipeline
+        self.detection = detection
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from onceover.context import open_pipeline
+        from onceover.repair import range_outcome
+        from onceover.repair import service as repair_service
+
+        request, bounds = parse_request_id(self.detection), read_range(self.detection)
+        if bounds is None:
+            raise AirflowSkipException(f"nothing was repaired in {self.pipeline}: it was a dry run")
+        with open_pipeline(chosen_name(self.pipeline), "check") as opened:
+            requested = WindowRange.parse(*bounds, opened.pipeline.contract.window_minutes)
+            confirmation = None if request is None else repair_service.confirm(opened, request)
+            outcome = range_outcome.judge_range(opened, requested, confirmation)
+        if outcome.open:
+            self.log.info("%d windows of the range are open: they are judged once they have closed", outcome.open)
+        if wrong := outcome.describe():
+            rows = [{"window": window, "reason": why} for window, why in (*outcome.failed, *outcome.pending)]
+            self.log.warning("windows of the range that are not right:\n%s", format_table(rows))
+            raise (TerminalError if outcome.failed else BusyError)(wrong + link_window(opened.name, rows[0]["window"]))
+        return shorten(to_plain(outcome))
+
+
+def name_range(window_range: WindowRange | None) -> dict[str, str]:
+    """Return the bounds of a run's range for its later tasks, empty without a range."""
+    if window_range is None:
+        return {}
+    return {"from": format_moment(window_range.start), "to": format_moment(window_range.end)}
+
+
+def read_range(detection: object) -> tuple[str, str] | None:
+    """Return the bounds of the range that was judged, None without one."""
+    if not isinstance(detection, Mapping) or "from" not in detection:
+        return None
+    return str(detection["from"]), str(detection["to"])
 
 
 def parse_request_id(detection: object) -> int | None:
@@ -178,4 +266,6 @@ def describe_worse(
     summary = ", ".join(f"{count} {what}" for count, what in counts if count)
     listed = ", ".join(f"{window} ({reason})" if reason else window for window, reason in worse[:5])
     more = f" and {len(worse) - 5} more" if len(worse) > 5 else ""
-    return f"{pipeline}: {summary}: {listed}{more}; see why with `onceover explain {pipeline} {worse[0][0]}`"
+    first = worse[0][0]
+    link = link_window(pipeline, first)
+    return f"{pipeline}: {summary}: {listed}{more}; see why with `onceover explain {pipeline} {first}`{link}"

@@ -9,6 +9,7 @@ from airflow.sdk import BaseOperator, Context
 
 from onceover.errors import BusyError, TerminalError
 from onceover.model.json_text import to_plain
+from onceover_airflow.page_links import PipelineLink, link_window
 from onceover_airflow.run_request import chosen_name
 from onceover_airflow.tables import evidence_table, format_table, shorten
 
@@ -22,6 +23,7 @@ class SweepOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("pipeline",)
+    operator_extra_links = (PipelineLink(),)
 
     def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -62,5 +64,5 @@ def describe_differing(result: dict[str, Any]) -> str:
     return (
         f"{result['pipeline']}: {len(windows)} of {result['compared']} certified windows are no longer as certified: "
         f"{', '.join(windows[:5])}{more}; {result['reopened']} will be judged again and repaired; see "
-        f"`onceover explain {result['pipeline']} {windows[0]}`"
+        f"`onceover explain {result['pipeline']} {windows[0]}`{link_window(result['pipeline'], windows[0])}"
     )

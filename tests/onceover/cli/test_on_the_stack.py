@@ -118,10 +118,28 @@ def test_dry_run_lists_the_repairs_and_writes_nothing(run: Any, states: Any) -> 
         ]
 
     before = everything()
-    rows = json.loads(run("repair", states.name, *DAY, "--dry-run", "--json").stdout)
-    assert {row["window"]: row["change"] for row in rows} == {"2013-01-01T02:00Z": 0, "2013-01-01T04:00Z": -30}
+    plan = json.loads(run("repair", states.name, *DAY, "--dry-run", "--json").stdout)
+    rows = {row["window"]: row["change"] for row in plan["windows"]}
+    assert rows == {"2013-01-01T02:00Z": 0, "2013-01-01T04:00Z": -30}
+    assert (plan["totals"]["change"], plan["changing"]) == (-30, 0)
     assert "Nothing was written." in run("repair", states.name, *DAY, "--dry-run").stdout
     assert everything() == before
+
+
+def test_repair_of_a_changed_plan_is_refused_by_name(run: Any, states: Any) -> None:
+    """Both that the windows are others by now, and that one of them has changed."""
+    plan = json.loads(run("repair", states.name, *DAY, "--dry-run", "--json").stdout)
+    states.connection.execute(
+        'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
+        [states.name, "2013-01-01T04:00Z"],
+    )
+
+    refused = run("repair", states.name, *DAY, "--reason", "INC-1", "--plan", plan["token"])
+
+    assert (refused.exit_code, "changed since you looked" in refused.stderr) == (1, True)
+    assert "2013-01-01T04:00Z" in refused.stderr
+    count = "SELECT count(*) AS n FROM onceover.repair_request WHERE pipeline = %s AND why = 'INC-1'"
+    assert states.connection.execute(count, [states.name]).fetchone() == {"n": 0}
 
 
 def test_repair_of_right_windows_certifies_them_without_spark(run: Any, states: Any) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from onceover.cli.repair_report import Result, show_plan, show_result
-from onceover.detection.service import Detection, FailedWindow, PlannedRepair
+from onceover.detection.plan import PlannedRepair, RepairPlan
+from onceover.detection.service import Detection, FailedWindow
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.json_text import to_json
@@ -82,13 +83,15 @@ def test_loss_that_waits_for_a_decision_is_shown_with_its_page(capsys: pytest.Ca
 
 
 def test_dry_run_reports_changes_and_which_only_raw_can_prove(capsys: pytest.CaptureFixture[str]) -> None:
-    show_plan([PlannedRepair(HOURS[0], FOUND, 60, 5944, 60, 30), PlannedRepair(HOURS[1], FOUND, 10, 992, 10, None)])
+    planned = (PlannedRepair(HOURS[0], FOUND, 60, 5944, 60, 30), PlannedRepair(HOURS[1], FOUND, 10, 992, 10, None))
+    show_plan(RepairPlan("things", planned, 1))
     out = capsys.readouterr().out
     assert [line.split()[:7] for line in out.splitlines()[1:3]] == [
         [NAMES[0], "60", "5.9", "kB", "60", "30", "-30"],
         [NAMES[1], "10", "992", "bytes", "10", "-", "-"],
     ]
     assert "2 windows, 70 lines" in out
+    assert "1 window left out: batches are landing" in out
     assert out.endswith("Nothing was written.\n")
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from onceover.config.endpoints import read_secret
+from onceover.config.endpoints import find_spark_secret, read_secret
 from onceover.errors import ConfigurationError
 
 
@@ -46,3 +46,37 @@ def test_variable_without_a_readable_secret_is_reported(file: Path) -> None:
     file.write_bytes(b"\xff")
     with pytest.raises(ConfigurationError, match="not UTF-8"):
         read_secret("PASSWORD", {"PASSWORD_FILE": str(file)})
+
+
+MASTER = "spark://127.0.0.1:7077"
+
+
+@pytest.fixture
+def embedded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The secret's file of an embedded cluster."""
+    monkeypatch.setenv("ONCEOVER_LOCAL", str(tmp_path))
+    (tmp_path / "endpoints.json").write_text(f'{{"spark": "{MASTER}"}}')
+    (tmp_path / "secrets").mkdir()
+    path = tmp_path / "secrets" / "spark"
+    path.write_text("embedded")
+    path.chmod(0o600)
+    return path
+
+
+def test_spark_secret_is_the_embedded_master_s_own(embedded: Path) -> None:
+    assert find_spark_secret(MASTER, {}) == "embedded"
+    assert find_spark_secret("spark://other:7077", {}) is None
+    assert find_spark_secret("yarn", {"ONCEOVER_SPARK_SECRET": "given"}) is None, "YARN makes its own"
+    embedded.unlink()
+    assert find_spark_secret(MASTER, {}) is None
+
+
+def test_spark_secret_of_the_environment_goes_first(embedded: Path, file: Path) -> None:
+    assert find_spark_secret(MASTER, {"ONCEOVER_SPARK_SECRET": "given"}) == "given"
+    assert find_spark_secret("spark://other:7077", {"ONCEOVER_SPARK_SECRET_FILE": str(file)}) == "s3cret"
+
+
+def test_spark_secret_that_others_may_read_is_refused(embedded: Path) -> None:
+    embedded.chmod(0o644)
+    with pytest.raises(ConfigurationError, match="chmod 600"):
+        find_spark_secret(MASTER, {})

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from onceover.config.kafka_properties import ALLOWED, SECRET, build_client_properties, explain_refusal
+from onceover.config.kafka_properties import (
+    ALLOWED,
+    DEPLOYED,
+    SECRET,
+    build_client_properties,
+    explain_refusal,
+    name_variable,
+)
 from onceover.errors import ConfigurationError
 
 
@@ -38,3 +45,17 @@ def test_every_refused_property_is_named_in_one_line() -> None:
     assert "nonsense" in str(refused.value)
     assert "group.id" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", sorted(DEPLOYED))
+def test_command_and_endpoint_come_from_the_environment_only(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"{name}: .*as {name_variable(name)}"):
+        build_client_properties("b:9092", {name: "x"}, {})
+    assert build_client_properties("b:9092", {}, {name_variable(name): "x"})[name] == "x"
+
+
+@pytest.mark.parametrize("name", ["sasl.kerberos.principal", "sasl.kerberos.keytab", "sasl.kerberos.service.name"])
+def test_kerberos_name_that_a_shell_would_run_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name}: .*is not valid; take letters"):
+        build_client_properties("b:9092", {name: "me; touch /tmp/x"}, {})
+    assert build_client_properties("b:9092", {name: "/etc/me.keytab"}, {})[name] == "/etc/me.keytab"

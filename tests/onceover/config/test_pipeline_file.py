@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.onceover.config.small_pipeline import SMALLEST, written
 
-from onceover.config.endpoints import home
 from onceover.config.mistakes import MistakesError
 from onceover.config.pipeline_file import read_pipeline
-from onceover.config.pipelines import find, names, read_all
-from onceover.errors import ConfigurationError, UsageError
+from onceover.config.pipelines import find
+from onceover.errors import ConfigurationError
 from onceover.model.batch_plan import SHARDING
 from onceover.model.contract import Contract, Key, Measure
 from onceover.model.pipeline import Pipeline
 
 PROJECT = Path(__file__).parents[3]
-SMALLEST = """
-[contract]
-topic = "orders"
-window_minutes = 5
-schema = "paid_at STRING"
-event_time = "to_timestamp(value.paid_at)"
-measures = { orders = { count = "*" } }
-"""
-
-
-def written(root: Path, text: str, name: str = "orders.toml") -> Path:
-    folder = root / "pipelines"
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_bytes(text.encode())
-    return folder / name
 
 
 def mistakes(root: Path, text: str, name: str = "orders.toml") -> list[str]:
@@ -104,8 +87,11 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
     max_records_per_batch = true
     offset_store = "checkpoint"
     sharding = "backlogs"
+    sink = "transaction"
     [storage]
     raw_root = "/raw/../etc"
+    [repair]
+    eager = "yes"
     [kafka]
     security.protocol = "SSL"
     group.id = "mine"
@@ -140,6 +126,8 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
             f"{file}: ingest.offset_path: a checkpoint needs its path on HDFS; take an absolute path such as "
             "/checkpoints/flights, without hdfs://, spaces, //, /./, /../ or a / at the end, or leave it out",
             f"{file}: ingest.sharding: 'backlogs' is not one of {', '.join(SHARDING)}; did you mean `backlog`?",
+            f"{file}: ingest.sink: 'transaction' is not one of append, transactional; did you mean `transactional`?",
+            f"{file}: repair.eager: 'yes' is neither true nor false; write true or false, without quotes",
             f"{file}: storage.raw_root: '/raw/../etc' is not valid; take an absolute path such as /onceover/raw, "
             "without hdfs://, spaces, //, /./, /../ or a / at the end",
             f"{file}: kafka.group.id: not one of the client properties a pipeline may set; "
@@ -210,46 +198,6 @@ def test_client_properties_are_passed_on_as_text(tmp_path: Path) -> None:
     assert kafka == {"security.protocol": "SSL", "fetch.min.bytes": "1", "socket.keepalive.enable": "true"}
 
 
-def test_a_pipeline_is_looked_up_and_never_a_path(tmp_path: Path) -> None:
-    written(tmp_path, SMALLEST)
-    (tmp_path / "outside.toml").write_text(SMALLEST)
-
-    assert find("orders", tmp_path).name == "orders"
-    for typed in ("../outside", "orders.toml", "", "order*", str(tmp_path / "pipelines" / "orders"), "a" * 10_000):
-        with pytest.raises(UsageError, match="there is no pipeline"):
-            find(typed, tmp_path)
-
-
-def test_an_unknown_pipeline_is_answered_with_the_nearest_known(tmp_path: Path) -> None:
-    written(tmp_path, SMALLEST)
-
-    with pytest.raises(UsageError, match=r"there is no pipeline 'order'; did you mean `orders`\?"):
-        find("order", tmp_path)
-    with pytest.raises(UsageError, match="there is no pipeline 'zzz'; known are orders"):
-        find("zzz", tmp_path)
-
-
-def test_all_pipelines_are_read_or_all_mistakes_reported(tmp_path: Path) -> None:
-    written(tmp_path, SMALLEST)
-    written(tmp_path, SMALLEST, "returns.toml")
-
-    assert [pipeline.name for pipeline in read_all(tmp_path)] == list(names(tmp_path)) == ["orders", "returns"]
-
-    written(tmp_path, "x", "aaa.toml")
-    written(tmp_path, "y = 1", "zzz.toml")
-    with pytest.raises(MistakesError) as caught:
-        read_all(tmp_path)
-    assert {mistake.file for mistake in caught.value.mistakes} == {"pipelines/aaa.toml", "pipelines/zzz.toml"}
-
-
-def test_two_pipelines_do_not_share_a_consumer_group(tmp_path: Path) -> None:
-    written(tmp_path, SMALLEST)
-    written(tmp_path, SMALLEST + '[ingest]\ngroup = "onceover-orders"\n', "returns.toml")
-
-    with pytest.raises(MistakesError, match="pipeline orders keeps its offsets under the same group"):
-        read_all(tmp_path)
-
-
 def test_a_contract_comes_back_from_its_definition() -> None:
     contract = find("flights", PROJECT).contract
 
@@ -269,26 +217,6 @@ def test_fingerprint_changes_with_sql_and_not_with_policy(tmp_path: Path) -> Non
     assert fingerprint(SMALLEST + '[ingest]\nallowed_lateness = "2h"\n[repair]\nmax_tries = 9\n') == first
     assert fingerprint(SMALLEST.replace("paid_at)", "paid_at )")) != first
     assert fingerprint(SMALLEST.replace("orders = {", "sales = {")) != first
-
-
-def test_home_is_the_variables_folder_or_the_packages(tmp_path: Path) -> None:
-    written(tmp_path, SMALLEST)
-
-    assert home({"ONCEOVER_HOME": str(tmp_path)}) == tmp_path
-    assert home({}) == PROJECT
-    for wrong in (str(tmp_path / "pipelines"), "relative"):
-        with pytest.raises(ConfigurationError, match="set ONCEOVER_HOME to the absolute path"):
-            home({"ONCEOVER_HOME": wrong})
-
-
-def test_a_pipeline_is_read_without_spark(tmp_path: Path) -> None:
-    code = (
-        "import sys, onceover.config.pipelines as p; p.find('flights'); print([m for m in sys.modules if 'spark' in m])"
-    )
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert done.stdout.strip() == "[]"
 
 
 def test_a_pipeline_goes_to_sparks_workers_and_into_sets() -> None:

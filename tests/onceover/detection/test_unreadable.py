@@ -11,25 +11,26 @@ from typing import Any
 import pytest
 
 from onceover.detection import holes
-from onceover.errors import TransientError, UnreachableError, UsageError
+from onceover.errors import UnreachableError, UsageError
 from onceover.kafka.topic import TopicFacts
+from onceover.model.blocked import Blocked
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 SOURCE = KafkaPartition("0a1b2c3d", 0)
-BAD = range(12, 15)
+BAD = (12, 13, 14, 17)
 
 
 class Broker:
-    """A log of [0, 20) whose offsets 12 to 14 no reader gets."""
+    """A log of [0, 20) whose offsets 12 to 14, and 17, no reader gets."""
 
     is_up = True
 
-    def read(self, source: object, kafka_partition: int, start: int, end: int) -> Iterator[int]:
+    def find_unreadable(self, source: object, offsets: OffsetRange, log_end: int) -> Blocked | None:
         if not self.is_up:
             raise UnreachableError("nothing arrived")
-        if any(offset in BAD for offset in range(start, end)):
-            raise TransientError("bad compression")
-        yield from range(start, end)
+        bad = [offset for offset in range(offsets.start, offsets.end) if offset in BAD]
+        end = next((o for o in range(bad[0], log_end) if o not in BAD), log_end) if bad else 0
+        return Blocked(OffsetRange(SOURCE, bad[0], end), "bad compression") if bad else None
 
     @contextmanager
     def open(self, context: object) -> Iterator[Any]:
@@ -54,7 +55,8 @@ class Probe:
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     made = Broker()
     monkeypatch.setattr(holes, "_open_log", made.open)
-    monkeypatch.setattr(holes, "read_range", made.read)
+    monkeypatch.setattr(holes, "find_unreadable", made.find_unreadable)
+    monkeypatch.setattr(holes, "list_blocked", lambda *_: [Blocked(OffsetRange(SOURCE, 4, 6), "a bomb")])
     monkeypatch.setattr(holes, "LogProbe", Probe)
     monkeypatch.setattr("onceover.ledger.frontiers.read_holes", lambda *_: [OffsetRange(SOURCE, 10, 14)])
     monkeypatch.setattr(holes, "list_to_read_again", lambda *_: [OffsetRange(SOURCE, 14, 30)])
@@ -72,7 +74,7 @@ def test_span_on_which_reads_fail_is_unreadable(broker: Broker, span: tuple[int,
 
 
 def test_last_span_of_a_log_is_of_its_leader_epoch(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "BAD", range(19, 20))
+    monkeypatch.setattr(sys.modules[__name__], "BAD", (19,))
     assert require(19, 20) == 7
 
 
@@ -81,7 +83,9 @@ def test_last_span_of_a_log_is_of_its_leader_epoch(broker: Broker, monkeypatch: 
     [
         ((11, 15), "offset 11 of .* can be read"),
         ((12, 16), "offset 15 of .* can be read"),
-        ((9, 15), "onceover offsets flights set 0=15"),
+        ((12, 18), "offset 15 of .* can be read"),
+        ((9, 15), "is not all in a hole.* waits before 0a1b2c3d-0:4-6; see `onceover doctor`"),
+        ((4, 6), "offset 4 of .* can be read"),
         ((12, 21), "does not hold all of"),
     ],
 )
@@ -91,10 +95,10 @@ def test_other_spans_are_refused_with_the_way_out(broker: Broker, span: tuple[in
 
 
 def test_read_that_fails_without_kafka_proves_nothing(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    def go_down(*_: object) -> Iterator[int]:
+    def go_down(*_: object) -> Blocked:
         broker.is_up = False
         raise UnreachableError("nothing arrived")
 
-    monkeypatch.setattr(holes, "read_range", go_down)
+    monkeypatch.setattr(holes, "find_unreadable", go_down)
     with pytest.raises(UnreachableError):
         require(12, 15)

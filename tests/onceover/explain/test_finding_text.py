@@ -27,6 +27,7 @@ EVIDENCE: dict[Kind, dict[str, Any]] = {
     Kind.DECIDED: {"decisions": 2, "landed": 1},
     Kind.TRUNCATED: {"end_and_stored": [["5f3a0b1c", 0, 90, 120]]},
     Kind.HOLE: {"frontier_and_reach": [["5f3a0b1c", 0, 10, 30]]},
+    Kind.UNREADABLE: {"blocked": [{"offsets": ["5f3a0b1c", 2, 10, 12], "why": "a damaged batch"}]},
 }
 EXPECTED = {
     Kind.DUPLICATED: "landings 4 and 7 overlap: 4 and 7 share 5f3a0b1c-0:50-100.",
@@ -44,6 +45,7 @@ EXPECTED = {
     Kind.DECIDED: "2 decisions since the certificate, and 1 decided ID in landings since.",
     Kind.TRUNCATED: "5f3a0b1c-0: it ends at 90, 120 was stored",
     Kind.HOLE: "5f3a0b1c-0: frontier 10, reach 30.",
+    Kind.UNREADABLE: "5f3a0b1c-2:10-12: a damaged batch.",
 }
 LANDINGS = [
     {"landing_id": 4, "offset_ranges": [["5f3a0b1c", 0, 0, 100]]},

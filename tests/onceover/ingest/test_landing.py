@@ -30,7 +30,7 @@ from onceover.kafka.shard_read import ShardRead
 from onceover.model.digest import sum_digests
 from onceover.model.window import from_ms
 from onceover.raw.layout import Layout
-from onceover.raw.window_files import AppendResult, Buffer, LeaseHeldError
+from onceover.raw.store import AppendResult, Buffer, LeaseHeldError
 
 LAYOUT, TODAY = Layout("/raw", "things"), date(2026, 3, 1)
 PIECES = list[pa.RecordBatch]

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.integration.cut_logs import damage_batch, produce_compressed
 
-from onceover.errors import OffsetRangeError, OnceoverError, TerminalError, TransientError, UnreachableError
-from onceover.kafka import reader
+from onceover.errors import (
+    OffsetRangeError,
+    OnceoverError,
+    TerminalError,
+    UnreachableError,
+    UnreadableRecordError,
+)
+from onceover.kafka import reader, record_batch
 from onceover.kafka.headers import UNREADABLE_HEADERS
-from onceover.kafka.reader import SCHEMA, KafkaSource, LogReader, read_range
+from onceover.kafka.reader import KafkaSource, LogReader, read_range
+from onceover.kafka.record_batch import SCHEMA
 from onceover.lines.escapes import escape_headers
 
 if TYPE_CHECKING:
@@ -113,11 +120,11 @@ def test_large_records_are_read_in_batches_bounded_by_bytes(broker: Broker, topi
 
 
 def test_record_that_raw_does_not_take_is_named(broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "LARGEST_RECORD", 1000)
+    monkeypatch.setattr(record_batch, "LARGEST_RECORD", 1000)
     broker.produce(topic, [b"a" * 999, b"b" * 1000, b"c" * 999], headers=[])
     broker.produce(topic, [b"d" * 990], headers=[("h", b"12345678")])
     assert len(rows(broker.source(topic), 0, 3)) == 3
-    with pytest.raises(TransientError, match=r"offset 3 has 1,001 bytes, and raw takes at most 1,000: skip it"):
+    with pytest.raises(UnreadableRecordError, match=r"offset 3 has 1,001 bytes, and raw takes at most 1,000; limit"):
         rows(broker.source(topic), 0, 4)
 
 
@@ -198,7 +205,7 @@ def test_damaged_batch_behind_a_range_fails_no_later_one(broker: Broker, stack: 
             assert [read(*wanted) for wanted in ((0, 0, 2), (0, 5, 7), (0, 0, 2), (0, 1, 2), (1, 0, 1))] == [
                 [b"a", b"b"], [b"c", b"d"], [b"a", b"b"], [b"b"], [b"e"],
             ]  # fmt: skip
-        with pytest.raises(TransientError, match=r"Kafka partition 0, offset range \[0, 3\)"):
+        with pytest.raises(UnreadableRecordError, match=r"Kafka partition 0, offset range \[0, 3\): offset 2 cannot"):
             read(0, 0, 3)
 
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Uuid
+from confluent_kafka import KafkaError, Message, Uuid
 
 from onceover.errors import TerminalError
 from onceover.kafka import Topic, derive_generation
@@ -61,3 +63,20 @@ def test_unknown_topic_is_an_error_and_is_not_created(broker: Broker) -> None:
     for _ in range(2):
         with pytest.raises(TerminalError, match=r"'no-such-topic', it does not exist; create it"):
             Topic(broker.address, "no-such-topic", "read_committed", {}).facts()
+
+
+@pytest.mark.stack
+def test_producers_clock_may_be_an_hour_ahead(broker: Broker, topic: str) -> None:
+    now_ms = int(time.time() * 1000)
+    refused: list[int] = []
+
+    def report(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            refused.append(error.code())
+
+    for stamp in (1, now_ms + 3_000_000, now_ms + 7_200_000, 9_999_999_999_999):
+        broker.produce(topic, [b"v"], timestamp=stamp, on_delivery=report)
+    assert refused == [KafkaError.INVALID_TIMESTAMP] * 2
+    assert broker.facts(topic).end == {0: 2}
+    with closing(Topic(broker.address, topic, "read_committed", {})) as opened:
+        assert opened.policy().ahead_ms == 3_600_000

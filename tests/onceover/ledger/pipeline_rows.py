@@ -21,7 +21,8 @@ _QUERIES = {
     "kafka_partition": "SELECT * FROM onceover.kafka_partition WHERE pipeline = %(name)s ORDER BY kafka_partition",
     "pipeline": "SELECT * FROM onceover.pipeline WHERE name = %(name)s",
 }
-_CLOCKS = ("begun_at", "landed_at", "committed_at", "created_at", "caught_up_since", "rolled_up_at")
+_CLOCKS = ("begun_at", "landed_at", "committed_at", "created_at", "caught_up_since", "rolled_up_at", "read_until",
+           "held_since")  # fmt: skip
 _IDS = {
     "batch_id": "batch",
     "last_batch": "batch",

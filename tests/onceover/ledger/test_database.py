@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.errors import UndefinedTable
 
 from onceover.config.endpoints import address
-from onceover.errors import ConfigurationError, TerminalError
+from onceover.errors import ConfigurationError, TerminalError, TransientError
 from onceover.ledger.database import HEAD, connect, require_current
 from onceover.ledger.migrate import upgrade_schema
 from onceover_local.stack import Stack
@@ -54,6 +54,18 @@ def test_ledger_dropped_under_a_process_is_named_lost(database: str) -> None:
         read_after(database, "DROP SCHEMA onceover CASCADE", "driver")
     with pytest.raises(UndefinedTable):
         read_after(database, "SELECT 1", "no_table_of_ours")
+
+
+@pytest.mark.parametrize(
+    ("condition", "kind"),
+    [("disk_full", TransientError), ("internal_error", TransientError), ("data_corrupted", TerminalError)],
+)
+def test_statement_that_the_server_cannot_do_is_told_in_words(
+    database: str, condition: str, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind, match=r"could not carry out a statement \(no room\), and changed nothing"):  # noqa: SIM117
+        with connect(database) as connection:
+            connection.execute(f"DO $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '{condition}'; END $$".encode())
 
 
 def test_database_that_does_not_exist_is_a_wrong_address(database: str) -> None:

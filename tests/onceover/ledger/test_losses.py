@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from onceover.kafka.reader import KafkaSource
 from onceover.ledger import frontiers, log_comparison, losses, refills
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.frontiers import read_accounted, read_landed_bounds
+from onceover.ledger.locks import lock_rows
 from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.unreadable import list_to_read_again
@@ -61,9 +63,13 @@ def land(connection: Connection, start: int, end: int, *epochs: tuple[int, int])
     )
 
 
-def mark_last_batch(connection: Connection) -> None:
+def find_last_batch(connection: Connection) -> int:
     row = connection.execute("SELECT max(batch_id) AS last FROM onceover.batch").fetchone()
-    refills.mark_landed(connection, "losses", (row or {})["last"])
+    return int((row or {})["last"])
+
+
+def mark_last_batch(connection: Connection) -> None:
+    refills.mark_landed(connection, "losses", find_last_batch(connection))
 
 
 def request_refill(connection: Connection, *ranges: OffsetRange) -> int:
@@ -109,6 +115,52 @@ def test_unreadable_offsets_are_settled_and_not_read_again(connection: Connectio
     assert frontiers.read_holes(connection, "losses") == [of(110, 112), of(114, 120)]
     rows = connection.execute("SELECT kind FROM onceover.accepted_loss WHERE pipeline = 'losses'").fetchall()
     assert [row["kind"] for row in rows] == ["unreadable"]
+
+
+def wait_before(connection: Connection, start: int, end: int) -> None:
+    connection.execute(
+        "INSERT INTO onceover.blocked (pipeline, generation, kafka_partition, start_offset, end_offset, why) "
+        "VALUES ('losses', %s, 0, %s, %s, 'a bomb')",
+        [SOURCE.generation, start, end],
+    )
+
+
+def list_unreadable_losses(connection: Connection) -> list[tuple[int, ...]]:
+    rows = connection.execute(
+        "SELECT start_offset, end_offset FROM onceover.accepted_loss "
+        "WHERE pipeline = 'losses' AND relanded_at IS NULL AND kind = 'unreadable' ORDER BY 1"
+    )
+    return [tuple(row.values()) for row in rows]
+
+
+def test_unreadable_offsets_of_a_batch_in_flight_are_refused(connection: Connection) -> None:
+    wait_before(connection, 120, 130)
+    land(connection, 125, 140)
+    connection.execute("UPDATE onceover.batch SET state = 'begun' WHERE batch_id = %s", [find_last_batch(connection)])
+    with pytest.raises(UsageError, match="has begun to read some of 0a1b2c3d-0:120-130 and may still land them"):
+        losses.record_unreadable(connection, "losses", of(120, 130), 3, NOON, LATER, "me", "a bomb")
+    losses.record_unreadable(connection, "losses", of(120, 125), 3, NOON, LATER, "me", "a bomb")
+    connection.execute("UPDATE onceover.batch SET state = 'superseded' WHERE state = 'begun' AND pipeline = 'losses'")
+    wait_before(connection, 125, 130)
+    losses.record_unreadable(connection, "losses", of(125, 130), 3, NOON, LATER, "me", "a bomb")
+    assert list_unreadable_losses(connection) == [(120, 125), (125, 130)]
+
+
+def test_offsets_that_land_before_their_locks_are_not_unreadable(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver reads them after all, and lands them while the command waits for its locks; its note is still there."""
+
+    def land_first(*given: Any) -> frozenset[datetime]:
+        land(connection, 122, 124)
+        frontiers.advance(connection, "losses", [of(122, 124)])
+        return lock_rows(*given)
+
+    wait_before(connection, 120, 130)
+    monkeypatch.setattr(losses, "lock_rows", land_first)
+    with pytest.raises(UsageError, match="0a1b2c3d-0:120-130 was read meanwhile"):
+        losses.record_unreadable(connection, "losses", of(120, 130), 3, NOON, LATER, "me", "a bomb")
+    assert list_unreadable_losses(connection) == []
 
 
 def test_loss_of_expired_offsets_leaves_refills_alone(connection: Connection) -> None:

@@ -14,11 +14,11 @@ from tests.onceover.lines.landing_sums import LandingSums, sum_landings, sum_rel
 from tests.onceover.lines.plain_verdicts import Expected, judge
 from tests.onceover.lines.world_accounts import list_adopted, list_landed, make_accounts
 from tests.onceover.lines.worlds import END, START, World, evaluate, make_world
+from tests.plain_pieces import NO_PIECES
 
 from onceover.lines.accounts import Accounts
 from onceover.lines.fold import FoldedLines, choose_part, fold
 from onceover.lines.judge import NO_WINDOW, NOT_EVALUATED
-from onceover.lines.pieces import NO_PIECES
 from onceover.lines.ranges import NO_RANGES, NumberedRanges, name_source
 from onceover.lines.read import read
 from onceover.lines.reference import decode

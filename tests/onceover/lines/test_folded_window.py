@@ -12,12 +12,13 @@ import pytest
 from tests.onceover.lines.plain_verdicts import hash_content, judge
 from tests.onceover.lines.world_accounts import make_accounts
 from tests.onceover.lines.worlds import CONTRACTS, END, START, World, make_world
+from tests.plain_pieces import NO_PIECES
 
 from onceover.lines.accounts import Accounts
 from onceover.lines.chunks import cut_lines
 from onceover.lines.escapes import CorruptLineError
 from onceover.lines.folded_window import FoldedWindow, Shuffled, fold_window
-from onceover.lines.pieces import NO_PIECES, LandedRanges, cut_pieces
+from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.ranges import NO_RANGES, number_source
 from onceover.lines.read import read
 from onceover.lines.reference import Line, decode, encode

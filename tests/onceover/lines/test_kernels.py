@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -27,9 +29,8 @@ from onceover.model.record import Record
 GENERATION, CONTRACT = "00c0ffee", "V1-00c0ffee00c0ffee"
 TYPES = {"a": pa.string(), "b": pa.int64()}
 
-awkward = st.lists(
-    st.sampled_from([b"\\", b"\t", b"\n", b"\r", b"\0", b"\\N", b"\\E", b"\\=", b"\\;", b"=", b";", b"\xf0", b'"'])
-)
+_AWKWARD = [b"\\", b"\t", b"\n", b"\r", b"\0", b"\\N", b"\\E", b"\\=", b"\\;", b"=", b";", b"\xf0", b'"']
+awkward = st.lists(st.sampled_from(_AWKWARD))
 some_bytes = st.binary(max_size=40) | awkward.map(b"".join)
 nullable = st.none() | some_bytes
 texts = (
@@ -87,6 +88,51 @@ def _frame(lines: list[Line]) -> bytes:
     return bytes(framed.text)
 
 
+MANY = 120_000
+
+
+def _make_bytes(some: random.Random) -> bytes:
+    return b"".join(some.choices([*_AWKWARD, some.randbytes(3), b"plain"], k=some.randrange(6)))
+
+
+def _make_line(some: random.Random) -> Line:
+    def nullable() -> bytes | None:
+        return None if some.random() < 0.2 else _make_bytes(some)
+
+    source = KafkaPartition(GENERATION, some.choice([0, 7, 99_999]))
+    headers = tuple((some.choice(["", "h", "a=b;"]), nullable()) for _ in range(some.choice([0, 0, 1, 2])))
+    offset, stamp = some.choice([0, 1, some.randrange(2**63 - 1), 2**63 - 2]), some.randrange(-(2**63), 2**63)
+    record = Record(source, offset, stamp, nullable(), headers, nullable())
+    if some.random() < 0.2:
+        return Line(record, None, CONTRACT, (some.choice([b"", b"tombstone", b"a\tb\\"]),))
+    return Line(record, some.choice([0, some.randrange(MAX_EVENT_MS), MAX_EVENT_MS]), CONTRACT, (nullable(), b"1"))
+
+
+def _damage(data: bytes, some: random.Random) -> bytes:
+    """Return the line as it is, cut, changed, or changed under a right hash."""
+    kind, at = some.choice(["intact", "intact", "cut", "changed", "forged"]), some.randrange(len(data))
+    if kind == "intact":
+        return data
+    if kind == "cut":
+        return data[:at]
+    data = data[:at] + some.randbytes(some.randrange(4)) + data[at + 1 :]
+    if kind == "changed":
+        return data
+    body = data.rpartition(b"\t")[0].replace(b"\n", b"")
+    return b"%b\t%016x" % (body, xxhash.xxh3_64_intdigest(body))
+
+
+@pytest.mark.rare
+def test_more_than_100_000_lines_are_what_the_reference_says() -> None:
+    some = random.Random(17)
+    lines = [_make_line(some) for _ in range(MANY)]
+    in_windows = [line for line in lines if line.event_ms is not None]
+    for each in (in_windows, [line for line in lines if line.event_ms is None]):
+        assert _frame(each) == b"".join(encode(line) + b"\n" for line in each)
+    data = b"\n".join(_damage(encode(line), some) for line in lines)
+    assert _compare_with_reference(data) > MANY // 3
+
+
 @given(st.lists(placed, min_size=1, max_size=6) | st.lists(quarantined, min_size=1, max_size=3))
 def test_framed_lines_equal_the_reference_byte_for_byte(lines: list[Line]) -> None:
     assert _frame(lines) == b"".join(encode(line) + b"\n" for line in lines)
@@ -119,6 +165,11 @@ def files(draw: st.DrawFn) -> bytes:
 @settings(max_examples=300)
 @given(files())
 def test_read_finds_the_lines_that_the_reference_decodes(data: bytes) -> None:
+    _compare_with_reference(data)
+
+
+def _compare_with_reference(data: bytes) -> int:
+    """Assert that `read` finds what the reference decodes, and return the number of intact lines."""
     found = read(memoryview(data))
     texts = [line for line in data.split(b"\n") if line]
     assert [data[s:e] for s, e in zip(found.start, found.end, strict=True)] == texts
@@ -129,6 +180,7 @@ def test_read_finds_the_lines_that_the_reference_decodes(data: bytes) -> None:
         else:
             assert found.intact[row]
             _assert_same(found, row, line)
+    return int(found.intact.sum())
 
 
 def _decode(text: bytes) -> Line | str:

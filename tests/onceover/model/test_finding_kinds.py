@@ -22,10 +22,12 @@ RECORDED = {
     "onceover/detection/unexplained_files.py": "compares the lengths of files with the ledger's",
     "onceover/detection/sweep.py": "compares rows with their certificate",
     "onceover/repair/proof.py": "judges what a scan of raw showed",
-    "onceover/ledger/repair_requests.py": "requests a repair of the windows that a refill landed in",
+    "onceover/ledger/request_list.py": "requests a repair of the windows that a refill landed in",
 }
 READ = {
     "onceover/explain/gather.py": "looks for a Parquet file where text is missing, and for lost lines of open windows",
+    "onceover/explain/page/trouble.py": "counts duplicates, which no count of the ledger shows",
+    "onceover/explain/page/window.py": "says when the same offsets landed a second time",
     "onceover/repair/lost_windows.py": "lists windows whose raw lacks records",
     "onceover/explain/finding_text.py": "puts the numbers of each kind's evidence into words",
     "onceover/detection/searchable_windows.py": "takes up the unaccounted bytes of open windows",

@@ -7,6 +7,7 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import NoReturn
 
 import pytest
 from bench.large_ledger import pipeline
@@ -18,6 +19,7 @@ from onceover.errors import TransientError
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
 from onceover.model.contract import Column, Columns
+from onceover.observability import exporter
 from onceover.observability.exporter import LedgerCollector, serve_metrics
 from onceover.observability.metrics import METRICS, UP
 
@@ -121,3 +123,25 @@ def test_taken_port_is_reported_with_its_remedy() -> None:
             serve_metrics(LedgerCollector(HOUR, print), port),
         ):
             pass
+
+
+def test_scrapes_at_once_take_one_connection_of_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2)
+    met: list[bool] = []
+
+    def open_ledger(purpose: str) -> NoReturn:
+        try:
+            both.wait(0.5)
+            met.append(True)
+        except threading.BrokenBarrierError:
+            met.append(False)
+        raise TransientError("no ledger")
+
+    monkeypatch.setattr(exporter, "open_ledger", open_ledger)
+    collector = LedgerCollector(HOUR, lambda problem: None)
+    scrapes = [threading.Thread(target=lambda: list(collector.collect())) for _ in range(2)]
+    for scrape_ in scrapes:
+        scrape_.start()
+    for scrape_ in scrapes:
+        scrape_.join()
+    assert met == [False, False], "one waits for the other"

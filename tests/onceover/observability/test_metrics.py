@@ -16,8 +16,8 @@ from onceover.model.finding_kinds import Kind
 from onceover.observability.metrics import METRICS, UP, build_metrics
 from onceover.observability.snapshot import Signals
 
-UNKNOWN = replace(FLIGHTS, pipeline="new", watermark=None, last_batch=None, kafka_partitions={}, windows={},
-                       log_retention=None, log_until=None)  # fmt: skip
+UNKNOWN = replace(FLIGHTS, pipeline="new", progress_at=None, watermark=None, held_since=None, last_batch=None,
+                  kafka_partitions={}, windows={}, log_retention=None, log_until=None)  # fmt: skip
 
 
 def scrape(*signals: Signals) -> dict[tuple[str, ...], float]:
@@ -54,6 +54,9 @@ def test_value_is_exposed_under_its_name_and_labels() -> None:
         ("onceover_lag_offsets", "1", "flights"): 0,
         ("onceover_largest_event_timestamp_seconds", "0", "flights"): noon,
         ("onceover_watermark_timestamp_seconds", "flights"): noon,
+        ("onceover_watermark_held_since_timestamp_seconds", "flights"): noon,
+        ("onceover_driver_progress_timestamp_seconds", "flights"): noon,
+        ("onceover_unread_since_timestamp_seconds", "0", "flights"): noon,
         ("onceover_last_batch_scheduling_delay_seconds", "flights"): 1.5,
         ("onceover_last_batch_processing_seconds", "flights"): 2.25,
         ("onceover_last_batch_landed_timestamp_seconds", "flights"): noon,

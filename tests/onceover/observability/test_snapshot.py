@@ -18,7 +18,7 @@ from onceover.ledger.catalog import keep_log_retention, register_pipeline
 from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns
-from onceover.ledger.findings import record_findings
+from onceover.ledger.findings import note_finding, record_findings
 from onceover.ledger.windows import WindowState, list_windows
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
@@ -186,12 +186,14 @@ def test_last_batch_is_the_last_submitted_and_landed(written: Written) -> None:
 
 
 def test_windows_are_counted_by_their_listed_states(written: Written) -> None:
-    for minute in range(0, 40, 5):
+    for minute in range(0, 45, 5):
         written.land({ZERO: (minute * 2, minute * 2 + 10)}, minute)
     written.close_before(30)
-    written.certify(0)
-    written.certify(5)
+    for minute in (0, 5, 25):
+        written.certify(minute)
     written.land({ONE: (0, 10)}, 5)
+    note_finding(written.connection, written.name, NOON, Finding(Kind.UNACCOUNTED_BYTES))
+    note_finding(written.connection, written.name, NOON + timedelta(minutes=25), Finding(Kind.MISSING_FILE))
     repair_requests.create_request(
         written.connection, written.name, "test", "a test", {NOON + timedelta(minutes=10): [Finding(Kind.LATE)]}
     )

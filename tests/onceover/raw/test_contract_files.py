@@ -50,7 +50,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
         def create(self, path: str, content: bytes) -> None:
             files[path.removeprefix(f"{FOLDER}/")] = content
 
-    monkeypatch.setattr(contract_files, "SmallFiles", Files)
+    monkeypatch.setattr(contract_files, "open_store", Files)
     return files
 
 
@@ -69,14 +69,14 @@ def test_contracts_are_read_from_version_1_on(stored: dict[str, bytes]) -> None:
 )
 def test_damaged_contract_is_refused_by_its_path(stored: dict[str, bytes], content: bytes) -> None:
     stored[name(FIRST, 1)] = content
-    with pytest.raises(TerminalError, match=f"{FOLDER}/{name(FIRST, 1)} on HDFS is not the contract that its name"):
+    with pytest.raises(TerminalError, match=f"{FOLDER}/{name(FIRST, 1)} is not the contract that its name"):
         read_contracts("", LAYOUT)
 
 
 @pytest.mark.parametrize("wrong", ["V1.json", "V0-0123456789abcdef.json", "R1-0123456789abcdef.json"])
 def test_file_that_names_no_contract_is_refused(stored: dict[str, bytes], wrong: str) -> None:
     stored[wrong] = write(FIRST)
-    with pytest.raises(TerminalError, match=f"{wrong} on HDFS is not the contract"):
+    with pytest.raises(TerminalError, match=f"{wrong} is not the contract"):
         read_contracts("", LAYOUT)
 
 
@@ -90,7 +90,7 @@ def test_changed_definition_is_refused(stored: dict[str, bytes]) -> None:
 
 def test_two_contracts_of_one_version_are_refused(stored: dict[str, bytes]) -> None:
     stored |= {name(FIRST, 1): write(FIRST), name(SECOND, 1): write(SECOND)}
-    with pytest.raises(TerminalError, match=r"V1-\w+\.json and \S+V1-\w+\.json on HDFS are both version 1"):
+    with pytest.raises(TerminalError, match=r"V1-\w+\.json and \S+V1-\w+\.json are both version 1"):
         read_contracts("", LAYOUT)
 
 

@@ -27,7 +27,7 @@ class Damaged:
         self.layout = Layout("/raw", f"t{uuid.uuid4().hex[:10]}")
         self.path = self.layout.window_file(datetime(2026, 3, 1, 12, tzinfo=UTC))
         self.files = DamagedFiles(address("webhdfs"), self.layout)
-        self.client = self.files._client
+        self.client: Any = self.files.store._client  # type: ignore[attr-defined]
         self.client.write(self.path, data=FIRST + SECOND, blocksize=len(FIRST))
         for block in (Path(os.environ["ONCEOVER_LOCAL"]) / "hdfs").rglob("blk_*"):
             if block.suffix != ".meta" and block.stat().st_size == len(SECOND) and block.read_bytes() == SECOND:
@@ -39,7 +39,8 @@ class Damaged:
         return content
 
     def list_kept(self) -> list[str]:
-        return sorted(self.client.list(self.layout.damaged(self.path).rpartition("/")[0]))
+        folder = self.layout.damaged(self.path).rpartition("/")[0]
+        return sorted(name for name, _ in self.files.store.list_files(folder))
 
 
 @pytest.fixture

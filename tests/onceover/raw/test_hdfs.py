@@ -20,6 +20,14 @@ def test_hdfs_without_a_setting_uses_simple_authentication(monkeypatch: pytest.M
     assert isinstance(connect_hdfs(WHERE), InsecureClient)
 
 
+def test_own_authority_is_believed_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    assert connect_hdfs(WHERE)._session.verify is True
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/ca.pem")
+    assert connect_hdfs(WHERE)._session.verify == "/ca.pem"
+    assert connect_hdfs(WHERE)._session.trust_env is False
+
+
 def test_kerberos_logs_in_with_its_own_client(monkeypatch: pytest.MonkeyPatch) -> None:
     class Ticket(requests.auth.AuthBase):
         def __init__(self, mutual_authentication: int) -> None:

@@ -37,12 +37,12 @@ def fake(connection: Connection, ledger: LargeLedger, monkeypatch: pytest.Monkey
             raise made.unreadable[start]
         yield b""
 
-    def require_datanodes(self: object, path: str) -> None:
+    def require_servers(self: object, path: str) -> None:
         if made.away:
             raise UnreachableError("1 DataNodes of HDFS do not answer")
 
     monkeypatch.setattr(ledger.files, "read_window", read_window, raising=False)
-    monkeypatch.setattr(DamagedFiles, "require_datanodes", require_datanodes)
+    monkeypatch.setattr(DamagedFiles, "require_servers", require_servers)
     monkeypatch.setattr(DamagedFiles, "was_written_since", lambda self, path, moment: made.put_back)
     monkeypatch.setattr(DamagedFiles, "list_unfinished", lambda self, path: list(made.unfinished))
     return made

@@ -37,7 +37,8 @@ class Context:
     layout: Layout = field(default_factory=lambda: Layout("/large", NAME))
 
     def require_own_root(self) -> None: ...
-    def address(self, part: str) -> str:
+    @property
+    def raw_address(self) -> str:
         return "http://127.0.0.1:9"
 
     def read_held(self, wanted: str) -> tuple[OffsetRange, ...] | None:

@@ -36,7 +36,7 @@ from onceover.model.record import Record
 from onceover.model.unlanded import Unlanded
 from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.proof import prove
-from onceover.spark import line_splits, window_folder
+from onceover.spark import file_splits, line_splits, window_folder
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]
 NUMBERS = ("lines", "corrupt_lines", "misplaced_lines", "unaccounted_lines", "stray_lines", "conflicts", "misdated",
@@ -106,9 +106,9 @@ def test_damaged_windows_are_rebuilt_as_they_landed(
     of_loose = {(n, record.offset): record for n in loose for record, _ in reversed(loose[n])}
     counted = {n: [each for each in plain[n] if each[0].offset not in range(255, 260)] for n in (1, 2, 3)}
     rows = list_rows(writer.aggregate([each for n in counted for each in counted[n]]), NOON)
-    for largest, split in ((window_folder.LARGE_BYTES, line_splits.SPLIT_BYTES), (0, 5_000)):
+    for largest, split in ((window_folder.LARGE_BYTES, file_splits.SPLIT_BYTES), (0, 5_000)):
         monkeypatch.setattr(window_folder, "LARGE_BYTES", largest)
-        monkeypatch.setattr(line_splits, "SPLIT_BYTES", split)
+        monkeypatch.setattr(file_splits, "SPLIT_BYTES", split)
         monkeypatch.setattr(line_splits, "PART_BYTES", split)
         with closing(FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, files)) as new:
             found = new.collect()

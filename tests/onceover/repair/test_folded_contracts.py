@@ -73,12 +73,10 @@ def _rebuild(
     by_value: bool = False,
 ) -> tuple[dict[datetime, RebuiltWindow], Rows, dict[datetime, str]]:
     """Return the windows, their rows, and the failures."""
+    claimed = [replace(claim, by_value=by_value) for claim in claimed]
     with closing(
-        FoldedRebuild(
-            spark, address("webhdfs"), contracts, claimed, [_whole(0, 40)], files, find_shared(claimed),
-            by_value=by_value,
-        )
-    ) as rebuild:  # fmt: skip
+        FoldedRebuild(spark, address("webhdfs"), contracts, claimed, [_whole(0, 40)], files, find_shared(claimed))
+    ) as rebuild:
         found, rows = rebuild.collect(), rebuild.aggregate()
         assert rows is not None
         return found, sorted(tuple(row) for row in rows.collect()), rebuild.failures

@@ -19,13 +19,16 @@ from tests.onceover.repair.folded_windows import FIVE, Writer, claim, list_rows,
 from tests.onceover.spark.contracts import NOON, read_payments
 
 from onceover.config.endpoints import address
+from onceover.lines.fields import read_fields
+from onceover.lines.read import read
 from onceover.lines.reference import compute_digest, decode, encode
+from onceover.lines.stored import SCHEMA as STORED
 from onceover.lines.stored import frame_stored
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY
 from onceover.model.window import from_ms, to_ms
 from onceover.repair.folded import FoldedRebuild, FrozenText
-from onceover.spark import line_splits, parquet, text_files, window_folder
+from onceover.spark import file_splits, line_splits, parquet, window_folder
 from onceover.spark.fold_tasks import FrozenParquet
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]
@@ -33,20 +36,14 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("inte
 
 def _compact(spark: SparkSession, texts: Mapping[int, bytes], scratch: Path) -> dict[datetime, bytes]:
     """Return the windows' Parquet files, as Spark writes them."""
+    tables = []
     for n, text in texts.items():
-        (scratch / f"{n}.text").write_bytes(text)
-    paths = [(to_ms(start_of(n)), f"{_name(spark, scratch)}/{n}.text") for n in texts]
-    parquet.write(text_files.read_text(spark, paths, *parquet.COLUMNS), str(scratch / "compacting"))
+        fields = read_fields(read(memoryview(text)), STORED.names)
+        window = pa.repeat(pa.scalar(to_ms(start_of(n)), pa.int64()), len(fields[0]))
+        tables.append(pa.table([window, *fields], schema=pa.schema([("window_ms", pa.int64()), *STORED])))
+    parquet.write(spark.createDataFrame(pa.concat_tables(tables)), str(scratch / "compacting"))
     written = parquet.read_back(spark, str(scratch / "compacting"))
     return {from_ms(ms): Path(row.path.removeprefix("file:")).read_bytes() for ms, row in written.items()}
-
-
-def _name(spark: SparkSession, folder: Path) -> str:
-    """Return the folder's name as Spark shows it."""
-    (folder / "any.text").write_text("x")
-    shown = spark.read.text(str(folder / "any.text")).select("_metadata.file_path").first()
-    assert shown
-    return str(shown.file_path).removesuffix("/any.text")
 
 
 def _damage(content: bytes) -> bytes:
@@ -90,11 +87,11 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
     offsets = [[*range(50)], [*range(60)], [*range(1, 50), 55], [*range(60)]]
     counted = [[records[65 * n + i] for i in each] for n, each in enumerate(offsets)]
     rows = list_rows(writer.aggregate(list(chain.from_iterable(counted))), 0)
-    for largest, split in ((window_folder.LARGE_BYTES, line_splits.SPLIT_BYTES), (0, 5_000)):
+    for largest, split in ((window_folder.LARGE_BYTES, file_splits.SPLIT_BYTES), (0, 5_000)):
         monkeypatch.setattr(window_folder, "LARGE_BYTES", largest)
-        monkeypatch.setattr(line_splits, "SPLIT_BYTES", split)
+        monkeypatch.setattr(file_splits, "SPLIT_BYTES", split)
         monkeypatch.setattr(line_splits, "PART_BYTES", split)
-        monkeypatch.setattr(line_splits, "PARQUET_BYTES", split)
+        monkeypatch.setattr(file_splits, "PARQUET_BYTES", split)
         windows = [*claimed, claim(4, whole(400, 450)), claim(5, whole(500, 501))]
         with closing(
             FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, files, compacted=compacted)

@@ -6,14 +6,14 @@ import logging
 
 import pytest
 
-from onceover.repair.progress import RepairProgress, format_seconds
+from onceover.repair.progress import WindowProgress, format_seconds
 
 
 def test_each_group_but_the_last_says_what_is_left(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "onceover.repair.progress")
     records = [98_000, 298_000, 598_000]  # with each window's own: 1, 3 and 6 tenths
     moments = iter([100.0, 110.0, 140.0])
-    progress = RepairProgress(3, sum(records), lambda: next(moments))
+    progress = WindowProgress(3, sum(records), lambda: next(moments))
     for landed, size in zip(records, (1 << 20, 3 << 20, 0), strict=True):
         progress.add_bytes(size)
         progress.finish(1, landed)
@@ -26,7 +26,7 @@ def test_each_group_but_the_last_says_what_is_left(caplog: pytest.LogCaptureFixt
 def test_windows_without_records_count_as_well(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "onceover.repair.progress")
     moments = iter([0.0, 5.0])
-    progress = RepairProgress(2, 0, lambda: next(moments))
+    progress = WindowProgress(2, 0, lambda: next(moments))
     progress.finish(1, 0)
     assert caplog.messages == ["done with 1 of 2 windows, 0 of 0 records; 0.0 MiB read; about 5 s left"]
 

@@ -85,7 +85,7 @@ def test_field_of_another_type_is_unparseable_rather_than_null(spark: SparkSessi
     schema = "i INT, l BIGINT, y BOOLEAN, d DECIMAL(4, 2), t TIMESTAMP, o DATE, f ARRAY<INT>, s STRUCT<b: INT>"
     values = [
         *(b'{"i":"1"}', b'{"i":1.5}', b'{"i":1.0}', b'{"i":2147483648}', b'{"i":true}', b'{"i":{}}'),
-        *(b'{"l":9223372036854775808}', b'{"l":1e3}', b'{"y":1}', b'{"d":100}', b'{"d":1e400}', b'{"d":"x"}'),
+        *(b'{"l":9223372036854775808}', b'{"l":1e3}', b'{"y":1}', b'{"d":100}', b'{"d":1e40}', b'{"d":"x"}'),
         *(b'{"t":"soon"}', b'{"o":"2013-13-01"}', b'{"f":[1,null,true]}', b'{"s":{"b":[]}}', b'{"s":"","i":1}'),
     ]
 
@@ -223,7 +223,10 @@ def test_sql_that_throws_quarantines_its_record_only(spark: SparkSession) -> Non
     rows = interpret_values(spark, contract, values)
 
     assert [(row.reason, row.k_it, row.m_second) for row in rows] == [
-        *((None, 1970, 1), ("SQL failed", None, None), ("SQL failed", None, None), (None, 1970, 2))
+        (None, 1970, 1),
+        ("SQL failed: event_time", None, None),
+        ("SQL failed: measure second", None, None),
+        (None, 1970, 2),
     ]
 
 

@@ -15,12 +15,14 @@ from pyspark.sql import functions as F
 from tests.raw_lines import CONTRACT, quarantine_record
 
 from onceover.lines.escapes import CorruptLineError, escape_headers
-from onceover.lines.fields import SCHEMA
+from onceover.lines.fields import SCHEMA, read_fields
 from onceover.lines.line_file import join_append
+from onceover.lines.read import read
 from onceover.lines.reference import MAX_EVENT_MS, Line, compute_digest, decode, encode
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Header, Record
+from onceover.raw.parquet_lines import read_stored
 from onceover.spark import lines, parquet
 
 pytestmark = pytest.mark.spark
@@ -33,7 +35,7 @@ PIECES += [b"\xe2\x82", b"\xc0\x80", b"\xef\xbb\xbf", "€😀".encode(), b"\xc2
 def test_bytes_of_any_record_return_from_a_real_file(spark: SparkSession, tmp_path: Path) -> None:
     expected = _lines(seed=2)
     file = join_append(map(encode, expected[:9])) + join_append(map(encode, expected[9:]))
-    read = _read(spark, tmp_path, file).sort("offset")
+    read = _read(spark, file).sort("offset")
     for line, row in zip(expected, read.collect(), strict=True):
         record = line.record
         assert row["intact"]
@@ -49,26 +51,29 @@ def test_bytes_of_any_record_return_from_a_real_file(spark: SparkSession, tmp_pa
 
 def test_lines_of_any_record_return_from_a_parquet_file(spark: SparkSession, tmp_path: Path) -> None:
     expected, folder = [line for line in _lines(seed=9) if line.reason is None], str(tmp_path / "compacting")
-    read = _read(spark, tmp_path, join_append(map(encode, expected))).withColumn("window_ms", F.lit(7))
+    read = _read(spark, join_append(map(encode, expected))).withColumn("window_ms", F.lit(7))
     parquet.write(read, folder)
     parquet.write(read, folder)  # what an earlier run has left is overwritten
     ((window, back),) = parquet.read_back(spark, folder).items()
     assert (window, back.is_one) == (7, True)
     held = compute_digest(line.record for line in expected)
     assert Digest(back.records, back.high1, back.low1, back.high2, back.low2) == held
-    restored = parquet.read_parquet(spark, {7: back.path}).sort("offset").collect()
-    for line, row in zip(expected, restored, strict=True):
-        record, fields = line.record, encode(line).split(b"\t")
-        assert (row["window_ms"], row["intact"], row["event_ms"]) == (7, True, line.event_ms)
-        assert (_bytes(row["key"]), _bytes(row["value"])) == (record.key, record.value)
-        assert (row["contract"], _bytes(row["columns"])) == (line.contract, b"\t".join(fields[6:-1]))
-        assert row["hash"] & (1 << 64) - 1 == int(fields[-1], 16)
-    table = files.read_table(back.path, partitioning=None)
+    path = back.path.removeprefix("file:")
+    restored = [line for _, text in read_stored(_LocalFile(), path, back.bytes) for line in bytes(text).splitlines()]
+    assert restored == sorted(map(encode, expected))
+    table = files.read_table(path, partitioning=None)
     values = pa.array([b"other", *table.column("value").to_pylist()[1:]], pa.binary())
     damaged = tmp_path / "damaged.parquet"
     files.write_table(table.set_column(table.column_names.index("value"), "value", values), damaged)
-    (found,) = parquet.digest_files(spark, {7: back.path[: back.path.index(folder)] + str(damaged)}).values()
-    assert found.records == len(expected) - 1
+    found = spark.read.parquet(str(damaged)).transform(lines.hash_stored()).where("intact")
+    assert found.count() == len(expected) - 1
+
+
+class _LocalFile:
+    """Reads a file of this machine as `FrozenFiles` reads one of HDFS."""
+
+    def read_into(self, path: str, start: int, view: memoryview) -> None:
+        view[:] = Path(path).read_bytes()[start : start + len(view)]
 
 
 def test_row_groups_of_parquet_are_bounded(spark: SparkSession, tmp_path: Path) -> None:
@@ -76,7 +81,7 @@ def test_row_groups_of_parquet_are_bounded(spark: SparkSession, tmp_path: Path) 
     values = [generator.randbytes(750_000).hex().encode() for _ in range(48)]
     records = (Record(source, n, 5, b"k" * 100_000, (), value) for n, value in enumerate(values))
     written = [encode(Line(record, 7, CONTRACT, (b"1",))) for record in records]
-    read = _read(spark, tmp_path, join_append(written)).withColumn("window_ms", F.lit(7))
+    read = _read(spark, join_append(written)).withColumn("window_ms", F.lit(7))
     parquet.write(read, str(tmp_path / "compacting"))
     ((_, back),) = parquet.read_back(spark, str(tmp_path / "compacting")).items()
     meta = files.ParquetFile(back.path.removeprefix("file:")).metadata
@@ -100,7 +105,7 @@ def test_rubbish_is_never_intact_and_never_throws(spark: SparkSession, tmp_path:
     bad |= {generator.randbytes(generator.randrange(1, 200)) for _ in range(200)}
     bad = {piece for data in bad for piece in data.split(b"\n") if piece}
     assert not any(map(_is_intact, bad))
-    found = _read(spark, tmp_path, join_append([*bad, good, quarantined]))
+    found = _read(spark, join_append([*bad, good, quarantined]))
     rows = found.groupBy("intact").agg(F.count("*").alias("n"), F.count("value").alias("values"), F.max("key"))
     assert {row["intact"]: (row["n"], row["values"]) for row in rows.collect()} == {False: (len(bad), 0), True: (2, 1)}
 
@@ -121,14 +126,14 @@ def test_batch_of_large_records_is_bounded_by_its_bytes(spark: SparkSession) -> 
 def test_torn_append_costs_none_of_the_records_around_it(spark: SparkSession, tmp_path: Path) -> None:
     data = [encode(line) for line in _lines(seed=5)[:6]]
     torn = join_append(data[:3])[: -len(data[2]) // 2]
-    found = _read(spark, tmp_path, torn + join_append(data[3:])).groupBy("intact").count().collect()
+    found = _read(spark, torn + join_append(data[3:])).groupBy("intact").count().collect()
     assert {row["intact"]: row["count"] for row in found} == {True: 5, False: 1}
 
 
 def test_digests_of_disjoint_sets_add_up_and_show_a_double(spark: SparkSession, tmp_path: Path) -> None:
     chosen = [encode(line) for line in _lines(seed=8)[:30]]
     parts = (chosen, chosen[:11], chosen[11:], [*chosen[:-1], chosen[0]])
-    whole, first, rest, swapped = (_digest(_read(spark, tmp_path, join_append(part))) for part in parts)
+    whole, first, rest, swapped = (_digest(_read(spark, join_append(part))) for part in parts)
     assert first + rest == whole
     assert swapped.records == whole.records, "as many records, one twice and one missing"
     assert swapped != whole
@@ -161,11 +166,8 @@ def _lines(seed: int) -> list[Line]:
     return found
 
 
-def _read(spark: SparkSession, folder: Path, file: bytes) -> DataFrame:
-    path = folder / f"{len(list(folder.iterdir())):04}.log"
-    path.write_bytes(file)
-    text = spark.read.text(str(path), lineSep="\n").where(lines.not_empty())
-    return text.transform(lines.parse_lines(*SCHEMA.names))
+def _read(spark: SparkSession, file: bytes) -> DataFrame:
+    return spark.createDataFrame(pa.table(read_fields(read(memoryview(file)), SCHEMA.names), schema=SCHEMA))
 
 
 def _digest(read: DataFrame) -> Digest:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from tests.plain_pieces import NO_PIECES
+
 from onceover.lines.accounts import Accounts
 from onceover.lines.fold import fold
 from onceover.lines.folded_window import Shuffled
-from onceover.lines.pieces import NO_PIECES
 from onceover.lines.read import read
 from onceover.lines.summary import WindowSummary
 from onceover.lines.window_lines import hold_lines

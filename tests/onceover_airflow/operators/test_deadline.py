@@ -1,18 +1,17 @@
-"""The deadline's task, and the notifier of a task that has failed for good."""
+"""The deadline's task."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
-from airflow.sdk import BaseNotifier, Context
+from airflow.sdk import Context
 
 from onceover.detection import deadlines
 from onceover.detection.overdue import OverdueWindow
-from onceover.errors import ConfigurationError, TerminalError
-from onceover_airflow.notifier import on_failure
+from onceover.errors import TerminalError
 from onceover_airflow.operators.deadline import DeadlineOperator
 
 pytestmark = pytest.mark.airflow
@@ -40,37 +39,3 @@ def test_overdue_window_turns_red_and_names_its_command(project: Path, monkeypat
     assert "2013-01-01T05:00Z is failed (duplicated)" in said
     assert "2013-01-01T06:00Z is failed (raw is damaged)" in said
     assert "and 2 more; see `onceover explain events 2013-01-01T05:00Z`" in said
-
-
-class Pager(BaseNotifier):
-    """A custom Airflow notifier."""
-
-    template_fields = ()
-
-    def notify(self, context: Context) -> None:
-        pass
-
-
-def page(context: Any) -> None:
-    pass
-
-
-not_a_function = 5
-
-
-def test_notifier_variable_names_a_class_or_a_function() -> None:
-    assert on_failure({}) == []
-    assert on_failure({"ONCEOVER_NOTIFIER": f"{__name__}:page"}) == [page]
-    (made,) = on_failure({"ONCEOVER_NOTIFIER": f"{__name__}:Pager"})
-    assert isinstance(made, Pager)
-
-
-@pytest.mark.parametrize("wrong", ["page", "os.system('x'):y", "no_such_module:page", "json:no_such_name"])
-def test_missing_notifier_is_reported(wrong: str) -> None:
-    with pytest.raises(ConfigurationError, match="ONCEOVER_NOTIFIER"):
-        on_failure({"ONCEOVER_NOTIFIER": wrong})
-
-
-def test_notifier_that_cannot_be_called_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="cannot be called"):
-        on_failure({"ONCEOVER_NOTIFIER": f"{__name__}:not_a_function"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -12,16 +13,22 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover.context import PipelineContext
+from onceover.detection import plan as plan_module
 from onceover.detection import service as detection_service
-from onceover.detection.service import Detection, FailedWindow, PlannedRepair
+from onceover.detection.plan import PlannedRepair, RepairPlan
+from onceover.detection.service import Detection, FailedWindow
 from onceover.errors import BusyError, TerminalError, UsageError
+from onceover.model.dag_run import DagRun
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window, WindowRange
+from onceover.repair import range_outcome
 from onceover.repair import service as repair_service
+from onceover.repair.range_outcome import RangeOutcome
 from onceover.repair.service import Confirmation
 from onceover_airflow.operators import repair as operators
 from onceover_airflow.operators.repair import (
+    CheckRangeOperator,
     ConfirmOperator,
     DetectOperator,
     RepairOperator,
@@ -57,21 +64,32 @@ class Library:
     revoked: tuple[tuple[str, str], ...] = ()
     newly_blocked: tuple[tuple[str, str], ...] = ()
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    runs: list[DagRun] = field(default_factory=list)
+    plans: list[str | None] = field(default_factory=list)
 
     def detect(
-        self, context: PipelineContext, *, who: str, why: str, window_range: WindowRange | None, force: bool
+        self,
+        context: PipelineContext,
+        *,
+        who: str,
+        why: str,
+        window_range: WindowRange | None,
+        force: bool,
+        dag_run: DagRun,
+        plan_token: str | None,
+        **_: object,
     ) -> Detection:
         pipeline = context.name
+        self.runs.append(dag_run)
+        self.plans.append(plan_token)
         self.calls.append((pipeline, {"who": who, "why": why, "window_range": window_range, "force": force}))
         failed = (FailedWindow(WINDOW, (DUPLICATED,)),) if self.request_id else ()
         return Detection(pipeline, 24, 3, failed, 0, 0, 1, (Finding(Kind.HOLE, {}),), self.request_id)
 
-    def plan_repair(
-        self, context: PipelineContext, *, window_range: WindowRange, force: bool
-    ) -> tuple[PlannedRepair, ...]:
+    def plan_repair(self, context: PipelineContext, *, window_range: WindowRange, force: bool) -> RepairPlan:
         pipeline = context.name
         self.calls.append((pipeline, {"window_range": window_range, "force": force}))
-        return (PlannedRepair(WINDOW, (DUPLICATED,), 1200, 99000, 1150, 1100),)
+        return RepairPlan(pipeline, (PlannedRepair(WINDOW, (DUPLICATED,), 1200, 99000, 1150, 1100, 4),), 2)
 
     def confirm(self, context: PipelineContext, request_id: int) -> Confirmation:
         pipeline = context.name
@@ -82,14 +100,14 @@ class Library:
 @pytest.fixture
 def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
-    for name in ("detect", "plan_repair"):
-        monkeypatch.setattr(detection_service, name, getattr(stand_in, name))
+    monkeypatch.setattr(detection_service, "detect", stand_in.detect)
+    monkeypatch.setattr(plan_module, "plan_repair", stand_in.plan_repair)
     monkeypatch.setattr(repair_service, "confirm", stand_in.confirm)
     return stand_in
 
 
 def context(params: dict[str, Any] | None = None, run: Run | None = None) -> Context:
-    return cast(Context, {"dag_run": run or Run(), "params": params or {}})
+    return cast(Context, {"dag_run": run or Run(), "params": params or {}, "ti": SimpleNamespace(map_index=0)})
 
 
 def detect(scope: operators.Scope = "run", pipeline: str = "events", reason_needed: bool = False) -> DetectOperator:
@@ -104,6 +122,7 @@ def test_ledger_detection_names_no_range_and_who_triggered_it(library: Library) 
     [(pipeline, asked)] = library.calls
     assert (pipeline, asked["who"], asked["window_range"]) == ("events", "scheduler", None)
     assert asked["why"] == "repair_failed_windows, run scheduled__x"
+    assert library.runs == [DagRun("repair_failed_windows", "scheduled__x")]
 
 
 def test_backfill_judges_the_windows_of_its_day(library: Library) -> None:
@@ -143,6 +162,7 @@ def test_dry_run_only_plans(library: Library) -> None:
     assert [sorted(asked) for _, asked in library.calls] == [["force", "window_range"]]
     assert found["request_id"] is None
     assert (found["plan"][0]["lines"], found["plan"][0]["change"]) == (1200, -50)
+    assert (len(found["token"]), found["changing"]) == (64, 2)
 
 
 @pytest.mark.parametrize("name", ["unknown", "../events", "", "events; ls"])
@@ -190,6 +210,43 @@ def test_worsened_window_is_red_with_its_next_command(library: Library, trouble:
 
     with pytest.raises(TerminalError, match=r"\(corrupt line\); .*`onceover explain events 2013-01-01T05:00Z`"):
         confirm().execute(context())
+
+
+def check(detection: dict[str, Any]) -> CheckRangeOperator:
+    return CheckRangeOperator(task_id="check", pipeline="events", detection=detection)
+
+
+RANGE = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("failed", "pending", "error"),
+    [(1, 0, TerminalError), (1, 1, TerminalError), (0, 1, BusyError)],
+    ids=["failed", "both", "held by another repair"],
+)
+def test_check_is_retried_only_while_no_window_has_failed(
+    library: Library, monkeypatch: pytest.MonkeyPatch, failed: int, pending: int, error: type[Exception]
+) -> None:
+    chosen = WindowRange.parse(RANGE["from"], RANGE["to"], 60)
+    windows = (("2013-01-01T05:00Z", "raw holds 1 of 2"),), (("2013-01-01T06:00Z", "being repaired by request:9"),)
+    outcome = RangeOutcome("events", chosen, windows[0][:failed], windows[1][:pending])
+    monkeypatch.setattr(range_outcome, "judge_range", lambda *_: outcome)
+
+    with pytest.raises(error, match="of the requested range"):
+        check({"request_id": 7, **RANGE}).execute(context())
+
+
+def test_newly_blocked_window_of_a_range_is_left_to_its_check(library: Library) -> None:
+    library.newly_blocked = (("2013-01-01T05:00Z", "corrupt line"),)
+
+    ConfirmOperator(task_id="confirm", pipeline="events", detection={"request_id": 7, **RANGE}).execute(context())
+
+    assert library.calls == [("events", {"request_id": 7})]
+
+
+def test_check_of_a_dry_run_is_skipped(project: Path) -> None:
+    with pytest.raises(AirflowSkipException, match="dry run"):
+        check({"request_id": None}).execute(context())
 
 
 def test_long_error_stays_one_line() -> None:

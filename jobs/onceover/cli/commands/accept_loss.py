@@ -65,9 +65,10 @@ def accept_loss(
     """Declare offsets lost that have expired in Kafka, and name the windows that may lack their records.
 
     Ingest's frontier moves past these offsets, so that later windows can close again; with --overwritten, windows can
-    be certified again. The windows of the range are judged again, and their certificates state the loss permanently.
-    This cannot be undone. A range may span thousands of such gaps, as control markers leave after a rebuild; what raw
-    or Kafka holds in between stays as it is.
+    be certified again. With --unreadable, ingest goes on after offsets that it waits before; it may run meanwhile. The
+    windows of the range are judged again, and their certificates state the loss permanently. This cannot be undone. A
+    range may span thousands of such gaps, as control markers leave after a rebuild; what raw or Kafka holds in between
+    stays as it is.
     """
     with open_pipeline(pipeline, "accept-loss") as context:
         span = parse_range(offsets)

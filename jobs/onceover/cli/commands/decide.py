@@ -12,13 +12,13 @@ from onceover.cli.arguments import PipelineName, Reason, WindowStart, get_user, 
 from onceover.cli.exit_codes import FAILED, format_epilog
 from onceover.cli.output import say
 from onceover.cli.ranges import resolve_window
-from onceover.context import PipelineContext, open_pipeline
-from onceover.errors import UsageError
-from onceover.ledger import decisions
-from onceover.model.conflict import MOST_SHOWN, NEWEST, OLDEST, Decision
-from onceover.model.record import encode_id, parse_id
+from onceover.context import open_pipeline
+from onceover.model.conflict import MOST_SHOWN
+from onceover.model.record import encode_id
 from onceover.model.window import Window, format_moment
 from onceover.model.wording import pluralize
+from onceover.repair.decide import ALL
+from onceover.repair.decide import decide as decide_conflicts
 
 RecordId = Annotated[
     str, typer.Argument(metavar="ID", help="A record's ID, as `onceover explain` prints it, or `all` of the window.")
@@ -54,34 +54,18 @@ def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: 
     """
     with open_pipeline(pipeline, "decide") as context:
         chosen, why = resolve_window(context, window), require_reason(reason, "a decision")
-        if record.strip() == "all":
-            _decide_all(context, chosen, keep, why)
-            return
-        source, offset = parse_id(record.strip().encode("ascii", "replace"))
-        if not 4 <= len(keep) <= 32 or set(keep) - set("0123456789abcdef"):
-            raise UsageError(
-                f"--keep takes the hash of a content of that ID, at least its first 4 hex digits; {NEWEST} and "
-                f"{OLDEST} go with `all`. `onceover explain {context.name} {chosen}` shows the hashes"
-            )
-        context.require_own_root()
-        context.read_registration()
-        decision = Decision(source, offset, keep)
-        windows = decisions.record_decision(context.ledger, context.name, chosen.start, decision, get_user(), why)
-    say(f"content {keep} of {record} counts. {_advise(context.name, chosen, windows)}")
-
-
-def _decide_all(context: PipelineContext, window: Window, keep: str, why: str) -> None:
-    if keep not in (NEWEST, OLDEST):
-        raise UsageError(f"--keep takes {NEWEST} or {OLDEST} for all conflicts of a window")
-    context.require_own_root()
-    context.read_registration()
-    done = decisions.decide_all(context.ledger, context.name, window.start, keep, get_user(), why)
+        done = decide_conflicts(context, chosen, record, keep, get_user(), why)
     if done.ids:
-        say(f"the {keep} content of {pluralize(done.ids, 'ID')} counts. {_advise(context.name, window, done.windows)}")
+        counts = (
+            f"the {keep} content of {pluralize(done.ids, 'ID')} counts"
+            if record.strip() == ALL
+            else f"content {keep} of {record} counts"
+        )
+        say(f"{counts}. {_advise(context.name, chosen, done.windows)}")
     if done.left:
         say(
             f"{pluralize(len(done.left), 'ID')} left: which content is the {keep} is not known. Decide each by "
-            f'`onceover decide {context.name} {window} ID --keep HASH --reason "..."`:'
+            f'`onceover decide {context.name} {chosen} ID --keep HASH --reason "..."`:'
         )
         for each in done.left[:MOST_SHOWN]:
             where = encode_id(each.source, each.offset).decode()

@@ -11,9 +11,8 @@ from onceover.cli.ranges import resolve_window
 from onceover.cli.root_warning import warn_of_foreign_root
 from onceover.cli.window_page import show
 from onceover.context import open_pipeline
-from onceover.explain.finding_text import describe_finding
-from onceover.explain.gather import WindowFacts, gather
-from onceover.explain.view import describe_certificate_basis
+from onceover.explain.gather import gather
+from onceover.explain.values import describe_window
 
 
 def add_to(app: typer.Typer) -> None:
@@ -39,33 +38,6 @@ def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -
         warn_of_foreign_root(context)
         story = gather(context, chosen)
     if json:
-        print_json(_to_values(story))
+        print_json(describe_window(story))
     else:
         show(story)
-
-
-def _to_values(known: WindowFacts) -> dict[str, object]:
-    """Return the window for JSON, with the sentences for people, so that a program may pass them on."""
-    landings = known.rows["landings"]
-    return {
-        "pipeline": known.pipeline,
-        "window": known.window,
-        "end": known.window.end,
-        "state": known.state,
-        "findings": [
-            {**row, "what": (text := describe_finding(row["kind"], row["evidence"], landings)).what, "how": text.how}
-            for row in known.findings
-        ],
-        "findings_of_pipeline": [{"kind": f.kind, "evidence": f.evidence} for f in known.of_pipeline],
-        "judged_now": known.judged is not None,
-        "not_judged_because": known.not_judged,
-        "file": {"path": known.window_file, "length": known.file_length},
-        "parquet": known.parquet,
-        "aggregates": known.aggregates,
-        "watermark": known.watermark,
-        "every_window_closed": known.every_window_closed,
-        "certificate_rests_on": known.rows["rests_on"],
-        "certificate_rests_on_text": describe_certificate_basis(known),
-        "next_steps": [{"text": step.text, "command": step.command} for step in known.steps],
-        "ledger": known.rows,
-    }

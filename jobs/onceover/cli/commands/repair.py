@@ -11,20 +11,37 @@ import typer
 from onceover.cli.arguments import AsJson, From, PipelineName, Reason, To, get_user, require_reason
 from onceover.cli.exit_codes import FAILED, TRY_LATER, format_epilog
 from onceover.cli.output import print_json, print_progress
-from onceover.cli.ranges import resolve_range
+from onceover.cli.ranges import resolve_range_until_now
 from onceover.cli.repair_report import Result, show_plan, show_result
 from onceover.cli.spark_entry import make_command, run_entry
 from onceover.context import open_pipeline
 from onceover.detection import service as detection_service
 from onceover.detection.holes import explain_holes
+from onceover.detection.plan import plan_repair
 from onceover.ledger.windows import list_windows
 from onceover.repair import service as repair_service
+from onceover.repair.range_outcome import judge_range
 
 DryRun = Annotated[
     bool, typer.Option("--dry-run", metavar="", help="Only list what would be read and changed; write nothing.")
 ]
 Force = Annotated[
     bool, typer.Option("--force", metavar="", help="Rebuild right and certified windows of the range as well.")
+]
+ByValue = Annotated[
+    bool,
+    typer.Option(
+        "--by-value",
+        metavar="",
+        help="Rebuild all windows of the range by their records' Kafka values, not by the columns in their lines; so "
+        "does each later repair of them.",
+    ),
+]
+
+
+Plan = Annotated[
+    str | None,
+    typer.Option("--plan", metavar="TOKEN", help="Repair only what a --dry-run with this token showed; else exit 1."),
 ]
 
 
@@ -35,8 +52,9 @@ def add_to(app: typer.Typer) -> None:
             'onceover repair flights --from 2013-01-05T14:00Z --to 2013-01-05T15:00Z --reason "INC-42, driver killed"',
             "onceover repair flights --from 2013-01-01T00:00Z --to 2013-01-02T00:00Z --dry-run --json",
             codes={
-                0: "every failed window is repaired and confirmed, or no window was wrong",
-                FAILED: "a window failed, is blocked or was revoked, or lost offsets need `onceover accept-loss`",
+                0: "every closed window of the range is right: it is confirmed, or nothing was wrong with it",
+                FAILED: "a window of the range failed, is blocked, damaged or was revoked, or lost offsets need "
+                "`onceover accept-loss`",
                 TRY_LATER: "a service does not answer, a batch or another repair holds windows, or Kafka's log was cut "
                 "and no window is judged; retry later",
             },
@@ -51,25 +69,37 @@ def repair(
     dry_run: DryRun = False,
     reason: Reason = None,
     force: Force = False,
+    by_value: ByValue = False,
+    plan: Plan = None,
     json: AsJson = False,
 ) -> None:
     """Judge the closed windows of a range and rebuild the wrong ones from raw, including blocked ones.
+
+    A range that ends in the future is judged up to now.
 
     Right windows are certified from the ledger; Spark starts only if a window is wrong. Published rows are read back;
     a window whose rows differ is revoked. The command may be killed, repeated, or run by two at once: the result is the
     same.
     """
     with open_pipeline(pipeline, "repair") as context:
-        window_range = resolve_range(context, start, end)
+        window_range = resolve_range_until_now(context, start, end)
         if dry_run:
-            planned = detection_service.plan_repair(context, window_range=window_range, force=force)
+            planned = plan_repair(context, window_range=window_range, force=force or by_value)
             if json:
                 print_json(planned)
             else:
                 show_plan(planned)
             return
         why = require_reason(reason, "a repair", ", or --dry-run")
-        detection = detection_service.detect(context, who=get_user(), why=why, window_range=window_range, force=force)
+        detection = detection_service.detect(
+            context,
+            who=get_user(),
+            why=why,
+            window_range=window_range,
+            force=force,
+            by_value=by_value,
+            plan_token=plan,
+        )
         result = Result(detection)
         if detection.request_id is not None:
             print_progress(
@@ -88,6 +118,7 @@ def repair(
         elif not detection.judged:
             windows = list_windows(context.ledger, context.name, None, window_range.start, window_range.end)
             result = replace(result, unjudged=Counter(str(row["state"]) for row in windows))
+        result = replace(result, requested=judge_range(context, window_range, result.confirmation))
     if json:
         print_json(result)
     else:

@@ -26,7 +26,9 @@ _MOST_SHOWN = 1_000
 State = Annotated[
     str | None,
     typer.Option(
-        "--state", metavar="STATE", help="Only open, closed, failed, repairing, blocked, certified or expired windows."
+        "--state",
+        metavar="STATE",
+        help="Only open, closed, failed, repairing, blocked, certified, damaged or expired windows.",
     ),
 ]
 
@@ -48,8 +50,9 @@ def windows(
 
     open: records may still arrive. closed: not judged yet. failed: the aggregates are wrong, see the findings.
     repairing: a repair holds the window. blocked: repair failed too often. certified: the aggregates are proved right.
-    expired: its raw is deleted after the pipeline's retention, or it counts as expired since a rebuild or by a person's
-    word. "Kafka until" is the time until which the topic's retention keeps the records.
+    damaged: certified, but raw was damaged since. expired: its raw is deleted after the pipeline's retention, or it
+    counts as expired since a rebuild or by a person's word. "Kafka until" is the time until which the topic's
+    retention keeps the records.
 
     Without a range or a state, prints the last 1,000 windows, and counts all; --json has all.
     """
@@ -87,7 +90,7 @@ def parse_bounds(
 
 
 def _format_certificate(row: Mapping[str, Any]) -> str | None:
-    if row["state"] != "certified":
+    if row["state"] not in (WindowState.CERTIFIED, WindowState.DAMAGED):
         return None
     return f"from {row['basis']}" + (", with a loss" if row["verdict"] != "exact" else "")
 

@@ -121,9 +121,9 @@ def _log_in(where: str) -> requests.Session | None:
     try:
         password = json.loads((local / "airflow" / "passwords.json").read_text())["admin"]
         http = requests.Session()
-        http.trust_env = False  # a proxy of the environment must not see a local password
+        http.trust_env = False  # a proxy of the environment must not see a local password, nor a redirect's target
         login = {"username": "admin", "password": password}
-        token = http.post(f"{where}/auth/token", json=login, timeout=SECONDS)
+        token = http.post(f"{where}/auth/token", json=login, timeout=SECONDS, allow_redirects=False)
         http.headers["Authorization"] = f"Bearer {token.json()['access_token']}"
     except (OSError, ValueError, LookupError):
         return None

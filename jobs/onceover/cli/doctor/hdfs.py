@@ -32,7 +32,9 @@ class Writer:
 
 def check_hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     """Check that WebHDFS and the NameNode's RPC answer, safe mode, DataNodes, free space and the settings of writes.
-    Writes nothing."""
+    Writes nothing. Yield nothing if no pipeline needs HDFS."""
+    if pipelines and not any(map(_needs_hdfs, pipelines)):
+        return
     where = address("webhdfs")
     yield from _check_namenode_rpc()
     root = pipelines[0].storage.raw_root if pipelines else "/"
@@ -82,6 +84,10 @@ def check_survival(writer: Writer, living: int) -> Iterator[Outcome]:
     elif replicas <= living:
         what = f"{pluralize(replicas, 'replica')} of each block; replace-datanode-on-failure is {writer.policy}"
         yield Outcome("HDFS", "fine", what)
+
+
+def _needs_hdfs(pipeline: Pipeline) -> bool:
+    return pipeline.storage.raw_store == "hdfs" or pipeline.ingest.offset_store in ("hdfs", "checkpoint")
 
 
 def _check_writers(where: str, living: int) -> Iterator[Outcome]:

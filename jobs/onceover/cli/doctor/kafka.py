@@ -11,12 +11,11 @@ from onceover.context import open_pipeline
 from onceover.errors import OnceoverError, TerminalError
 from onceover.kafka import Topic
 from onceover.kafka.client import Admin
-from onceover.kafka.topic import TopicPolicy
+from onceover.kafka.topic import AHEAD, HOUR_MS, TopicPolicy
 from onceover.model.pipeline import Pipeline
 from onceover.model.wording import pluralize
 
-_HOUR_MS = 3_600_000
-ON_CALL_MS = 24 * _HOUR_MS
+ON_CALL_MS = 24 * HOUR_MS
 """Time that people may need until a hole is repaired."""
 
 
@@ -76,6 +75,13 @@ def check_settings(check: str, pipeline: Pipeline, policy: TopicPolicy) -> Itera
             f"{_advise(topic, 'message.timestamp.type=CreateTime')}"
         )
         outcomes.append(Outcome(check, "note", what))
+    elif policy.ahead_ms > HOUR_MS:
+        what = (
+            f"Kafka takes timestamps from further ahead than an hour ({AHEAD}={policy.ahead_ms}): contract.bounds are "
+            "checked against the producer's clock, and one record from the year 2286 closes every window; "
+            f"{_advise(topic, f'{AHEAD}={HOUR_MS}')}"
+        )
+        outcomes.append(Outcome(check, "note", what))
     if policy.compacted:
         what = (
             "Kafka drops older values of a key (cleanup.policy=compact): a hole cannot be read again in full; if raw "
@@ -115,7 +121,7 @@ def _advise(topic: str, setting: str) -> str:
 
 
 def _format_hours(milliseconds: int) -> str:
-    return f"{round(milliseconds / _HOUR_MS, 2):,g} h"
+    return f"{round(milliseconds / HOUR_MS, 2):,g} h"
 
 
 def _has_run(pipeline: Pipeline) -> bool:

@@ -18,15 +18,16 @@ from onceover.model.window import format_moment, from_ms
 from onceover.model.wording import format_list, pluralize
 
 POSTGRES = 15
+_MAJOR = 10_000
 
 
 def check_postgres(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     """Check that the database answers and its ledger has this code's version; then each pipeline in the ledger."""
     where = address("postgres")
     with connect(where, "onceover doctor") as connection:
-        version = connection.info.server_version // 10_000
-        shown = f"PostgreSQL {version} at {connection.info.host}:{connection.info.port}"
-        if version < POSTGRES:
+        version = connection.info.server_version
+        shown = f"PostgreSQL {format_version(version)} at {connection.info.host}:{connection.info.port}"
+        if version < POSTGRES * _MAJOR:
             yield Outcome("PostgreSQL", "wrong", f"{shown} is too old; version {POSTGRES} or later is needed")
         else:
             yield Outcome("PostgreSQL", "fine", f"{shown} answers")
@@ -34,6 +35,11 @@ def check_postgres(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
         yield Outcome("ledger", "fine", f"at version {HEAD}")
         for pipeline in pipelines:
             yield from _check_pipeline(connection, pipeline)
+
+
+def format_version(number: int) -> str:
+    """Return a server's version with its minor one, which its security page is to be asked about: 180004 is 18.4."""
+    return f"{number // _MAJOR}.{number % _MAJOR}"
 
 
 def _check_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome]:
@@ -51,21 +57,23 @@ def _check_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outc
     never = from_ms(0)  # an empty range: only the findings of the whole pipeline are needed
     seen = read_evidence(connection, name, never, never, False)
     blocked = [row["window_start"] for row in list_windows(connection, name, WindowState.BLOCKED)]
+    damaged = [row["window_start"] for row in list_windows(connection, name, WindowState.DAMAGED)]
     failed = len(list_windows(connection, name, WindowState.FAILED))
     for finding in seen.findings:
         text = describe_finding(finding.kind, finding.evidence)
         steps = " ".join(f"{step.text} `{step.command}`" for step in list_pipeline_steps(name, [finding.kind]))
         yield Outcome(name, "wrong", f"{finding.kind}: {text.what} {text.how} {steps}")
-    if blocked:
-        some = format_list([f"{start:%Y-%m-%dT%H:%MZ}" for start in blocked], "window", 3)
-        yield Outcome(name, "wrong", f"blocked: {some}; `onceover explain {name} WINDOW` says why and what to do")
+    for state, starts in (("blocked", blocked), ("certified, but raw is damaged", damaged)):
+        if starts:
+            some = format_list([f"{start:%Y-%m-%dT%H:%MZ}" for start in starts], "window", 3)
+            yield Outcome(name, "wrong", f"{state}: {some}; `onceover explain {name} WINDOW` says why and what to do")
     if failed:
         yield Outcome(
             name,
             "note",
             f"{pluralize(failed, 'failed window')} {'waits' if failed == 1 else 'wait'} for the next repair",
         )
-    if not seen.findings and not blocked and not failed:
+    if not (seen.findings or blocked or damaged or failed):
         yield Outcome(name, "fine", f"no window has failed, {seen.open_windows} open")
     yield from _check_log(connection, name)
 

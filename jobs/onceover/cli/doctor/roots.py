@@ -18,8 +18,10 @@ def check_roots(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
         try:
             with open_pipeline(pipeline, "doctor") as context:
                 marker = context.root.require_own().marker
-        except TransientError:
-            continue  # other checks report the services
+        except TransientError as error:
+            if pipeline.storage.raw_store != "hdfs":  # other checks report the other services
+                yield Outcome(check, "wrong", str(error))
+            continue
         except OnceoverError as error:
             yield Outcome(check, "wrong", str(error))
             continue

@@ -27,7 +27,8 @@ def test_hole_that_the_repair_closed_is_not_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "open_pipeline", open_nothing)
-    monkeypatch.setattr(command, "resolve_range", lambda *_: None)
+    monkeypatch.setattr(command, "resolve_range_until_now", lambda *_: None)
+    monkeypatch.setattr(command, "judge_range", lambda *_: None)
     monkeypatch.setattr(command, "run_entry", lambda _: 0)
     monkeypatch.setattr(command, "explain_holes", lambda *_: ())
     monkeypatch.setattr(detection_service, "detect", lambda *_, **__: SEEN)

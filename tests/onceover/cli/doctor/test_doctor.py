@@ -192,6 +192,8 @@ HOUR = 3_600_000
         (TopicPolicy(None, True, False, False), "note", "cleanup.policy=delete"),
         (TopicPolicy(None, False, True, False), "note", "message.timestamp.type=CreateTime"),
         (TopicPolicy(None, False, False, True), "wrong", "unclean.leader.election.enable=false"),
+        (TopicPolicy(None, False, False, False, HOUR + 1), "note", "message.timestamp.after.max.ms=3600000"),
+        (TopicPolicy(None, False, True, False, HOUR + 1), "note", "message.timestamp.type=CreateTime"),
     ],
 )
 def test_topic_is_judged_by_its_pipelines_needs(home: Path, policy: TopicPolicy, state: str, says: str) -> None:

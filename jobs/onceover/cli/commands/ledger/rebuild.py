@@ -11,8 +11,7 @@ from onceover.cli.arguments import AsJson, PipelineName
 from onceover.cli.exit_codes import TRY_LATER, format_epilog
 from onceover.cli.output import print_json, print_progress, say
 from onceover.cli.spark_entry import make_command
-from onceover.config.endpoints import address
-from onceover.config.pipelines import find
+from onceover.context import open_pipeline
 from onceover.model.wording import pluralize
 
 _MOST_SHOWN = 20
@@ -35,9 +34,9 @@ def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
     aggregates but no raw file count as expired. Earlier certificates, reasons and decisions are lost with the ledger;
     offsets that raw does not hold are holes, which the next detection judges.
     """
-    name = find(pipeline).name
-    for part in ("postgres", "kafka", "webhdfs", "hdfs"):
-        address(part)
+    with open_pipeline(pipeline, "rebuild") as context:
+        context.require_addresses("postgres", "kafka")
+        name = context.name
     print_progress("starting Spark, which reads all of raw")
     done = subprocess.run(make_command("rebuild_ledger.py", "--pipeline", name), stdout=subprocess.PIPE, check=False)
     if done.returncode:

@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import Annotated
+from contextlib import closing, suppress
+from typing import Annotated, Any
 
 import typer
 
 from onceover.cli.arguments import AsJson, complete_name
-from onceover.cli.exit_codes import WRONG_TOML, format_epilog
-from onceover.cli.output import draw_table, escape, get_stderr, print_json, say, style
+from onceover.cli.exit_codes import FAILED, WRONG_TOML, format_epilog
+from onceover.cli.output import draw_table, get_stderr, print_json, say, style
+from onceover.cli.sample_report import list_as_json, show_sample
 from onceover.config.mistakes import Mistake, MistakesError
 from onceover.config.pipelines import find, name_toml, read_valid
-from onceover.errors import ConfigurationError
+from onceover.context import open_pipeline
+from onceover.errors import ConfigurationError, UsageError
+from onceover.ingest.micro_batch import attempt
+from onceover.kafka import Topic
 from onceover.model.contract import Columns
 from onceover.model.pipeline import Pipeline
 from onceover.model.wording import pluralize
+from onceover.printable import escape
 from onceover.spark.contract_check import check_contract as check_contract
+from onceover.spark.sample import TopicSample, sample_topic
 from onceover.spark.session import build
 
 Name = Annotated[
     str | None,
     typer.Argument(metavar="PIPELINE", help="Name of a pipeline. Default: all of them.", autocompletion=complete_name),
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(
+        "--sample", metavar="N", min=1, max=10_000, help="Show what the contract makes of the topic's last N records."
+    ),
 ]
 NoSpark = Annotated[bool, typer.Option("--no-spark", metavar="", help="Do not check SQL, which needs Spark.")]
 
@@ -32,34 +44,49 @@ def add_to(app: typer.Typer) -> None:
         epilog=format_epilog(
             "onceover pipelines check",
             "onceover pipelines check flights",
+            "onceover pipelines check flights --sample 100",
             "onceover pipelines check --no-spark --json",
-            codes={0: "no TOML has a mistake", WRONG_TOML: "a TOML has a mistake"},
+            codes={
+                0: "no TOML has a mistake",
+                FAILED: "most records of the sample would go to quarantine",
+                WRONG_TOML: "a TOML has a mistake",
+            },
         )
     )(check)
 
 
-def check(name: Name = None, no_spark: NoSpark = False, json: AsJson = False) -> None:
+def check(name: Name = None, sample: Sample = None, no_spark: NoSpark = False, json: AsJson = False) -> None:
     """Check pipelines' TOMLs; name every mistake with file, key and remedy.
 
-    Checks the file first, then with Spark whether its SQL runs and which types the columns get. Reads no data.
+    Checks the file first, then with Spark whether its SQL runs and which types the columns get. Reads no data, but
+    with --sample: SQL that runs may still refuse every record, as a regex does that lacks a backslash. The sample is
+    interpreted as ingest would, and written nowhere.
     """
+    if sample is not None and (name is None or no_spark):
+        raise UsageError("--sample needs the name of one pipeline, and Spark")
     good, mistakes = _read(name)
     columns: dict[str, Columns] = {}
+    sampled: TopicSample | None = None
     if good and not no_spark:
         with get_stderr().status("Spark checks the SQL ..."):
-            columns, more = _check_sql(good)
+            columns, more, sampled = _check_sql(good, sample)
         mistakes = [*mistakes, *more]
     if json:
         print_json(
             {
                 "pipelines": [{"name": p.name, "columns": columns.get(p.name)} for p in good],
                 "mistakes": [{"file": m.file, "key": m.key, "what": m.what, "remedy": m.remedy} for m in mistakes],
+                **({"sample": list_as_json(sampled)} if sampled else {}),
             }
         )
     else:
         _show(good, columns, mistakes, no_spark)
+        if sampled:
+            show_sample(sampled, good[0].contract.topic)
     if mistakes:
         raise typer.Exit(WRONG_TOML)
+    if sampled and 2 * sampled.quarantined > sampled.records:
+        raise typer.Exit(FAILED)
 
 
 def _read(name: str | None) -> tuple[Sequence[Pipeline], list[Mistake]]:
@@ -71,9 +98,12 @@ def _read(name: str | None) -> tuple[Sequence[Pipeline], list[Mistake]]:
         return [], list(error.mistakes)
 
 
-def _check_sql(pipelines: Sequence[Pipeline]) -> tuple[dict[str, Columns], list[Mistake]]:
+def _check_sql(
+    pipelines: Sequence[Pipeline], sample: int | None
+) -> tuple[dict[str, Columns], list[Mistake], TopicSample | None]:
     columns: dict[str, Columns] = {}
     mistakes: list[Mistake] = []
+    sampled: TopicSample | None = None
     spark = build("onceover pipelines check")
     try:
         for pipeline in pipelines:
@@ -83,10 +113,23 @@ def _check_sql(pipelines: Sequence[Pipeline]) -> tuple[dict[str, Columns], list[
                 mistakes += error.mistakes
             except ConfigurationError as error:
                 mistakes.append(Mistake(name_toml(pipeline.name), "contract", str(error), "correct it"))
+        if sample is not None and not mistakes:
+            sampled = _sample(spark, pipelines[0], sample)
     finally:
         with suppress(Exception):  # stopping fails if the JVM was interrupted
             spark.stop()
-    return columns, mistakes
+    return columns, mistakes, sampled
+
+
+def _sample(spark: Any, pipeline: Pipeline, most: int) -> TopicSample:
+    contract, isolation = pipeline.contract, pipeline.ingest.isolation
+    with (
+        open_pipeline(pipeline, "pipelines check") as context,
+        closing(Topic(context.address("kafka"), contract.topic, isolation, pipeline.kafka)) as topic,
+    ):
+        facts = topic.facts()
+        with attempt():
+            return sample_topic(spark, context.build_source(facts), facts, contract, most)
 
 
 def _show(good: Sequence[Pipeline], columns: dict[str, Columns], mistakes: Sequence[Mistake], no_spark: bool) -> None:

@@ -8,8 +8,9 @@ import typer
 
 from onceover.cli.arguments import AsJson
 from onceover.cli.exit_codes import format_epilog
-from onceover.cli.output import draw_table, escape, print_json, say
+from onceover.cli.output import draw_table, print_json, say
 from onceover.config.pipelines import read_valid
+from onceover.printable import escape
 
 
 def add_to(app: typer.Typer) -> None:

@@ -96,6 +96,7 @@ def quarantine(
             return
         if dry_run or why is not None:
             raise UsageError(f"{action} takes no --dry-run and no --why; those are for release")
+        context.require_known_format()
         days = _list_days(context.files, chosen)
         releases = list_releases(context.ledger, context.name)
         released = ReleasedIds(offsets for release_ in releases for offsets in release_.ranges)

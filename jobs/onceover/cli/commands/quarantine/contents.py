@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from onceover.cli.output import Occasionally, draw_table, escape, print_json, say
+from onceover.cli.output import Occasionally, draw_table, print_json, say
 from onceover.lines.reference import Line
 from onceover.model.record import encode_id
 from onceover.model.wording import pluralize
+from onceover.printable import escape
 from onceover.quarantine.reader import QuarantineFiles, ReleasedIds, count_by_reason, read_first_records
 
 _MOST_SHOWN = 200  # characters of a key or value, for people

@@ -189,6 +189,9 @@ COMMENT ON TABLE onceover.reread IS
 ALTER TABLE onceover."window" ADD COLUMN expired_why text;
 COMMENT ON COLUMN onceover."window".expired_why IS
   'Why the window counts as expired without a retention of this ledger; NULL: this ledger''s retention expired it.';
+ALTER TABLE onceover."window" ADD COLUMN by_value boolean NOT NULL DEFAULT false;
+COMMENT ON COLUMN onceover."window".by_value IS
+  'Whether each repair evaluates the values of all its records, since a person doubts the columns in its lines.';
 ALTER TABLE onceover."window" ADD COLUMN kept_rows integer;
 ALTER TABLE onceover."window" ADD COLUMN kept_hash text;
 COMMENT ON COLUMN onceover."window".kept_hash IS

@@ -1,0 +1,48 @@
+"""Who did what to a pipeline and why, and the offsets that ingest skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from onceover.explain.finding_text import describe_finding
+from onceover.ledger.database import Connection
+from onceover.ledger.page import list_pipeline_findings, read_consistently
+from onceover.ledger.page_history import list_acts
+
+MOST_ACTS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class PastAct:
+    """An act of a person or a schedule: a repair, a decision, an accepted loss and the like. `windows` and `first` are
+    None where the ledger keeps no windows with it; `request_id`, `dag_id` and `run_id` lead to a repair."""
+
+    at: datetime
+    who: str
+    what: str
+    why: str
+    windows: int | None
+    first: datetime | None
+    request_id: int | None
+    dag_id: str | None
+    run_id: str | None
+
+
+def read_history(
+    connection: Connection, name: str, before: datetime | None = None, limit: int = MOST_ACTS
+) -> list[PastAct]:
+    """Return the acts before that moment (None: now), newest first. The next ones are those before the last one's."""
+    with read_consistently(connection):
+        return [PastAct(**row) for row in list_acts(connection, name, before, limit)]
+
+
+def list_holes(connection: Connection, name: str) -> list[Mapping[str, Any]]:
+    """Return the pipeline's own open findings, of holes and of a cut log: `kind`, `evidence` with the offsets, `since`,
+    and in words `what` is wrong and `how` that is known. As detection last saw them; asks no broker."""
+    with read_consistently(connection):
+        rows = list_pipeline_findings(connection, name)
+    texts = [describe_finding(row["kind"], row["evidence"]) for row in rows]
+    return [{**row, "what": text.what, "how": text.how} for row, text in zip(rows, texts, strict=True)]

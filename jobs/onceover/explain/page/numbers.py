@@ -1,0 +1,35 @@
+"""A window's numbers by key, before and after the repair that replaced them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from onceover.ledger.catalog import read_registered
+from onceover.ledger.database import Connection
+from onceover.ledger.page import read_consistently
+from onceover.ledger.row_changes import list_row_changes
+
+MOST_ROWS: Final = 100
+
+
+def read_numbers(
+    connection: Connection, name: str, window_start: datetime, repair_id: int | None = None
+) -> Mapping[str, Any]:
+    """Return `measures`, and `rows` of `key`, `before` and `after` whose measures a repair changed, at most MOST_ROWS
+    of them, with how many were `left_out`. Without a repair's number, compares the last rows that any repair replaced
+    with the rows of now; `revisions` is None if none replaced rows. Raise UsageError for a repair that kept no rows."""
+    with read_consistently(connection):
+        registered = read_registered(connection, name)
+        changes = list_row_changes(connection, registered, window_start, repair_id, MOST_ROWS)
+    measures = [column.name for column in registered.columns.measures]
+    if changes is None:
+        return {"measures": measures, "revisions": None, "rows": [], "left_out": 0}
+    rows = changes["rows"]
+    return {
+        "measures": measures,
+        "revisions": {"before": changes["before"], "after": changes["after"]},
+        "rows": rows,
+        "left_out": changes["differing"] - len(rows),
+    }

@@ -1,0 +1,51 @@
+"""The strip: the states of all windows of a span, a letter each, a year of them in a hundred kilobytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from onceover.errors import UsageError
+from onceover.ledger.catalog import read_registered
+from onceover.ledger.database import Connection
+from onceover.ledger.page import LETTERS, read_consistently, read_states
+from onceover.model.window import WindowRange
+
+MOST_SLOTS: Final = 366 * 24 * 60
+"""Windows of one answer: a leap year of one minute each, or five years of five minutes."""
+
+MEANINGS: Final = {
+    ".": "none",
+    **{letter: state for state, letter in LETTERS.items()},
+    "C": "certified from the ledger",
+    "R": "certified from raw",
+    "L": "certified but for an accepted loss",
+}
+"""What each letter of a strip says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The states of the windows in `[start, end)`, of `minutes` each, as they were at `at`: letters of MEANINGS."""
+
+    minutes: int
+    start: datetime
+    end: datetime
+    at: datetime
+    states: str
+
+    def as_dict(self) -> dict[str, object]:
+        return {"minutes": self.minutes, "from": self.start, "to": self.end, "at": self.at, "states": self.states}
+
+
+def read_strip(connection: Connection, name: str, start: datetime, end: datetime) -> Strip:
+    """Return the strip of a pipeline's windows in `[start, end)`. Raise UsageError for an unknown pipeline, a range
+    that is not of whole windows, or one of more than MOST_SLOTS windows."""
+    with read_consistently(connection):
+        minutes = read_registered(connection, name).contract.window_minutes
+        span = WindowRange(start, end, minutes)
+        if (slots := (span.end - span.start).total_seconds() / 60 / minutes) > MOST_SLOTS:
+            raise UsageError(f"{slots:,.0f} windows are more than one answer has; choose at most {MOST_SLOTS:,}")
+        row = read_states(connection, name, span.start, span.end, minutes)
+    return Strip(minutes, span.start, span.end, row["at"], row["states"])

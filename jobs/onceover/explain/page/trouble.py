@@ -1,0 +1,83 @@
+"""Trouble: unbroken ranges of windows that are wrong for the same reason, or not judged, with what they are off by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from onceover.ledger.database import Connection
+from onceover.ledger.landings import count_distinct_records
+from onceover.ledger.page import list_troubled_ranges, read_consistently
+from onceover.ledger.windows import WindowState, list_windows
+from onceover.model.finding_kinds import Kind
+
+_MOST_COUNTED: Final = 500
+"""Duplicated windows whose landings one answer counts: each has a landing for every batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class TroubledRange:
+    """Windows `[start, end)`, one after the other, with the same state and findings. `difference` is what the
+    aggregates count too many, negative too few, as far as the ledger shows it; None if that is unknown without reading
+    raw. `log_until`: until when Kafka holds all their records. `held_by`: the repair that
+    rebuilds them now; `taken_by`: the person who works on them, for `ticket`."""
+
+    start: datetime
+    end: datetime
+    windows: int
+    state: str
+    findings: tuple[str, ...]
+    since: datetime | None
+    difference: int | None
+    log_until: datetime | None
+    tries: int
+    blocked_why: str | None
+    held_by: str | None
+    taken_by: str | None
+    ticket: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TroublePage:
+    """Ranges in order; the rest are those after `next`, None if there is no more."""
+
+    rows: tuple[TroubledRange, ...]
+    next: datetime | None
+
+
+def list_trouble(
+    connection: Connection,
+    name: str,
+    state: WindowState | None = None,
+    after: datetime | None = None,
+    limit: int = 100,
+) -> TroublePage:
+    """Return at most `limit` ranges of that state that begin after `after`; without a state, those that are closed and
+    not certified or have a finding."""
+    with read_consistently(connection):
+        rows = list_troubled_ranges(connection, name, state, after, limit + 1)
+        ranges = [_build_range(row) for row in rows[:limit]]
+        counted = 0
+        for number, each in enumerate(ranges):
+            if Kind.DUPLICATED in each.findings:
+                counted += each.windows
+                difference = _count_difference(connection, name, each) if counted <= _MOST_COUNTED else None
+                ranges[number] = replace(each, difference=difference)
+    return TroublePage(tuple(ranges), ranges[-1].start if len(rows) > limit else None)
+
+
+def _build_range(row: Mapping[str, Any]) -> TroubledRange:
+    return TroubledRange(**{**row, "findings": tuple(row["findings"])})
+
+
+def _count_difference(connection: Connection, name: str, each: TroubledRange) -> int | None:
+    """Return counted less distinct records of the range's windows: duplicates show in no count of the ledger's."""
+    windows = list_windows(connection, name, None, each.start, each.end)
+    counted: Sequence[Any] = [row["records"] for row in windows]
+    distinct = count_distinct_records(connection, name, [w["window_start"] for w in windows])  # type: ignore[misc]
+    held = [distinct.get(w["window_start"], 0) for w in windows]  # type: ignore[call-overload]
+    if None in counted or None in held:
+        return None
+    return int(sum(counted) - sum(n or 0 for n in held))

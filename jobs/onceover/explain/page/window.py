@@ -1,0 +1,126 @@
+"""One window on the page: its facts as `onceover explain --json` has them, cut short, its counts, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from onceover.context import PipelineContext
+from onceover.explain.finding_text import describe_finding
+from onceover.explain.gather import WindowFacts, gather
+from onceover.explain.values import describe_window
+from onceover.explain.view import (
+    describe_certificate,
+    describe_loss,
+    describe_marks,
+    describe_origin,
+    describe_repair,
+    format_second,
+    list_places,
+    select_landings,
+)
+from onceover.ledger.landings import count_distinct_records
+from onceover.model.finding_kinds import Kind, failures
+from onceover.model.window import Window
+from onceover.model.wording import format_records, pluralize
+
+_MOST: Final = 20
+_NOT_SHOWN: Final = ("accounted", "gap_set_id")  # long, and of use to a proof only
+
+
+def read_window(context: PipelineContext, window: Window) -> dict[str, Any]:
+    """Return a window's facts as `describe_window` does, with at most 20 landings, repairs, certificates and losses,
+    each with its `text`; `left_out` counts the others. Adds `sentence`, `since` with its `source`, and `counts`.
+
+    Judges the window now, by the ledger and the length of its file; where raw cannot be reached, by the last
+    findings in the ledger.
+    Raise TerminalError for a window without any landing.
+    """
+    facts = gather(context, window)
+    counts, since = _count(context, facts), find_since(facts)
+    rows = facts.rows
+    landings = select_landings(rows["landings"], facts.findings)
+    repairs, certificates, losses = (rows[name][-_MOST:] for name in ("repairs", "certificates", "losses"))
+    resolved = [row for row in rows["findings"] if row["resolved_at"] is not None][-_MOST:]
+    return {
+        **describe_window(facts),
+        "sentence": describe_window_shortly(facts, counts, since),
+        "since": since,
+        "counts": counts,
+        "places": list_places(facts),
+        "certificate_text": describe_certificate(facts),
+        "ledger": {
+            "window": rows["window"],
+            "taken": rows["taken"],
+            "landings": [{**row, "text": describe_marks(row) + (describe_origin(row) or "")} for row in landings],
+            "findings": [_with_text(row, facts) for row in resolved],
+            "repairs": [{**row, "text": describe_repair(row)} for row in repairs],
+            "certificates": [{k: v for k, v in row.items() if k not in _NOT_SHOWN} for row in certificates],
+            "losses": [{**row, "text": describe_loss(row)} for row in losses],
+            "left_out": {
+                "landings": len(rows["landings"]) - len(landings),
+                **{name: max(0, len(rows[name]) - _MOST) for name in ("repairs", "certificates", "losses")},
+            },
+        },
+    }
+
+
+def find_since(facts: WindowFacts) -> dict[str, object] | None:
+    """Return since when the window is wrong: when the later of two overlapping landings landed, else when detection
+    first saw it; `source` says which. None if nothing is wrong."""
+    wrong = [row for row in facts.findings if row["kind"] in failures([row["kind"]])]
+    landed: dict[int, datetime] = {row["landing_id"]: row["landed_at"] for row in facts.rows["landings"]}
+    doubled = [
+        max(landed[number] for number in row["evidence"]["landings"] if number in landed)
+        for row in wrong
+        if row["kind"] == Kind.DUPLICATED and any(number in landed for number in row["evidence"].get("landings", ()))
+    ]
+    if doubled:
+        return {"at": min(doubled), "source": "the second landing of the same offsets"}
+    seen = [row["first_seen_at"] for row in wrong if row.get("first_seen_at")]
+    return {"at": min(seen), "source": "when it was first seen"} if seen else None
+
+
+def describe_window_shortly(
+    facts: WindowFacts, counts: Mapping[str, int | None], since: Mapping[str, Any] | None
+) -> str:
+    """Describe the window in the first sentence of a page: state, since when, what readers see, and until when it can
+    be repaired."""
+    window = facts.rows["window"]
+    parts = [facts.state.capitalize() + (f" since {format_second(since['at'])}" if since else "")]
+    seen = f"readers see {format_records(window['records'])}"
+    off = counts["too_many"]
+    if facts.findings and off is not None and off != 0:
+        seen += f", {abs(off):,} too {'many' if off > 0 else 'few'}"
+    elif facts.findings and off is None and facts.state not in ("certified", "damaged"):
+        seen += "; by how many they are wrong is unknown until raw is read"
+    parts.append(seen)
+    if facts.state not in ("certified", "expired"):
+        until = window["log_until"]
+        kept = f"until {format_second(until)}" if until else "for ever, or until an unknown time"
+        parts.append(f"Kafka holds its records {kept}")
+    if window["tries"]:
+        parts.append(f"{pluralize(window['tries'], 'repair')} failed")
+    return "; ".join(parts) + "."
+
+
+def _count(context: PipelineContext, facts: WindowFacts) -> dict[str, int | None]:
+    """Return the window's records as each tier has them: `lines` landed, `distinct` ones by their offsets, `counted`
+    by the aggregates, `certified`; `too_many` is counted less distinct. None: unknown without reading raw."""
+    landings: Sequence[Mapping[str, Any]] = facts.rows["landings"]
+    window = facts.rows["window"]
+    distinct = count_distinct_records(context.ledger, context.name, [facts.window.start]).get(facts.window.start, 0)
+    counted = window["records"]
+    return {
+        "lines": sum(row["records"] for row in landings),
+        "distinct": distinct,
+        "counted": counted,
+        "certified": window["certified_records"],
+        "too_many": None if counted is None or distinct is None else counted - distinct,
+    }
+
+
+def _with_text(row: Mapping[str, Any], facts: WindowFacts) -> dict[str, object]:
+    text = describe_finding(row["kind"], row["evidence"], facts.rows["landings"])
+    return {**row, "what": text.what, "how": text.how}

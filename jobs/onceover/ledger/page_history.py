@@ -1,0 +1,56 @@
+"""Who did what to a pipeline, from all tables that keep a name and a reason, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from onceover.ledger.database import Connection
+
+_ACTS = """
+  SELECT q.created_at AS at, q.who, CASE WHEN r.restored > 0 THEN 'restore' ELSE 'repair' END AS what, q.why,
+    r.windows, r.first, r.request_id, q.dag_id, q.run_id
+  FROM (SELECT * FROM onceover.repair_request WHERE pipeline = %(pipeline)s
+      AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s) ORDER BY created_at DESC LIMIT %(limit)s) q
+  LEFT JOIN LATERAL (SELECT count(*) AS windows, min(window_start) AS first, min(request_id) AS request_id,
+    count(*) FILTER (WHERE state = 'restored') AS restored
+    FROM onceover.repair WHERE request_id = q.request_id) r ON true
+  UNION ALL
+  SELECT created_at, who, 'accept loss', why, NULL, min(first_window), NULL, NULL, NULL
+  FROM onceover.accepted_loss WHERE pipeline = %(pipeline)s GROUP BY created_at, who, why
+  UNION ALL
+  SELECT created_at, who, 'decide', why, count(DISTINCT window_start), min(window_start), NULL, NULL, NULL
+  FROM onceover.decision WHERE pipeline = %(pipeline)s GROUP BY created_at, who, why
+  UNION ALL
+  SELECT created_at, who, 'set offsets', why, NULL, NULL, NULL, NULL, NULL
+  FROM onceover.offset_change WHERE pipeline = %(pipeline)s
+  UNION ALL
+  SELECT created_at, who, 'take over raw', why, NULL, NULL, NULL, NULL, NULL
+  FROM onceover.root_change WHERE pipeline = %(pipeline)s
+  UNION ALL
+  SELECT created_at, who, 'cut over to contract ' || version, why, NULL, NULL, NULL, NULL, NULL
+  FROM onceover.contract WHERE pipeline = %(pipeline)s AND who IS NOT NULL
+  UNION ALL
+  SELECT min(b.begun_at), r.who, 'release from quarantine', r.why, NULL, NULL, NULL, NULL, NULL
+  FROM onceover.release r JOIN onceover.batch b USING (batch_id) WHERE r.pipeline = %(pipeline)s GROUP BY r.who, r.why
+  UNION ALL
+  SELECT created_at, who, 'expire raw', why, count(window_start), min(window_start), NULL, NULL, NULL
+  FROM onceover.expiry WHERE pipeline = %(pipeline)s GROUP BY created_at, who, why
+  UNION ALL
+  SELECT taken_at, who, coalesce('take windows for ' || ticket, 'release windows'), coalesce(why, ''), windows,
+    first_window, NULL, NULL, NULL
+  FROM onceover.taking WHERE pipeline = %(pipeline)s"""
+
+
+def list_acts(connection: Connection, pipeline: str, before: datetime | None, limit: int) -> list[Mapping[str, Any]]:
+    """Return what was done before that moment: `at`, `who`, `what`, `why`, the number of `windows` and the `first` one
+    if known, and the repair request's number, DAG and run."""
+    key = {"pipeline": pipeline, "before": before, "limit": limit}
+    return list(
+        connection.execute(
+            f"SELECT * FROM ({_ACTS}) acts WHERE %(before)s::timestamptz IS NULL OR at < %(before)s "
+            "ORDER BY at DESC LIMIT %(limit)s",
+            key,
+        )
+    )

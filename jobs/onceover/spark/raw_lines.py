@@ -1,0 +1,68 @@
+"""The lines of raw's files, text and Parquet, as a DataFrame: read and parsed by tasks in Python.
+
+Spark's own text source would copy each line of 64 MiB five times in the JVM before a kernel sees it. Here the JVM has
+VALUE only where it is asked for, and only as Kafka had it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from onceover.lines.fields import SCHEMA, read_fields
+from onceover.lines.packing import pack
+from onceover.lines.read import read
+from onceover.raw.frozen_file import FrozenFiles
+from onceover.spark.file_splits import FileSplit, cut_file, read_split
+
+QUARANTINE: Final = -1
+"""The `window_ms` of lines in quarantine: no window starts before 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineFile:
+    """A file of raw with its frozen length, and its window's start in ms, or QUARANTINE."""
+
+    window_ms: int
+    path: str
+    length: int
+
+
+def read_raw_lines(spark: SparkSession, address: str, files: Sequence[LineFile], *columns: str) -> DataFrame:
+    """Return `window_ms` and these columns of `lines.fields.SCHEMA`, a row for each line of these files in the
+    raw store at that address. A file by the name of `.parquet` is one that compaction wrote.
+
+    `intact` is False for what Onceover did not write, and all else is null there. Lazy: each action reads raw again,
+    and fails with what `FrozenFiles` raises, or with what `read_stored` raises of a file that compaction did not write.
+    """
+    schema = pa.schema([("window_ms", pa.int64()), *(SCHEMA.field(name) for name in columns)])
+    splits = [
+        (file.window_ms, split)
+        for file in files
+        for split in cut_file(file.path, file.length, compacted=file.path.endswith(".parquet"))
+    ]
+    packed = pack([split.end - split.start for _, split in splits], spark.sparkContext.defaultParallelism)
+    planned = spark.sparkContext.broadcast([[splits[place] for place in task] for task in packed])
+
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from _read_task(FrozenFiles(address), planned.value[number], columns, schema)
+
+    return spark.range(0, len(packed), 1, max(len(packed), 1)).mapInArrow(run, from_arrow_schema(schema))
+
+
+def _read_task(
+    files: FrozenFiles, splits: Sequence[tuple[int, FileSplit]], columns: Sequence[str], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    for window_ms, split in splits:
+        for _, text in read_split(files, split):
+            lines = read(text)
+            window = pa.array(np.full(len(lines), window_ms, np.int64))
+            yield pa.RecordBatch.from_arrays([window, *read_fields(lines, columns)], schema=schema)

@@ -1,0 +1,92 @@
+"""What a contract makes of the last records of its topic. Reads Kafka only; neither ledger nor raw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from onceover.kafka import TopicFacts
+from onceover.kafka.reader import KafkaSource
+from onceover.model.contract import Contract
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.record import Record
+from onceover.model.window import Window, floor, format_moment, from_ms
+from onceover.spark.interpret import interpret, name_values
+from onceover.spark.source import read_ranges
+from onceover.spark.sql_failure import explain_sql_failure
+
+MOST_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SampledReason:
+    """A reason for quarantine, its number of records, and Spark's own error if the contract's SQL threw."""
+
+    reason: str
+    records: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSample:
+    """The number of records, of each window by its start and of each reason; and keys and measures of the newest."""
+
+    records: int
+    windows: Mapping[str, int]
+    reasons: Sequence[SampledReason]
+    newest: Sequence[Mapping[str, Any]]
+
+    @property
+    def quarantined(self) -> int:
+        return sum(each.records for each in self.reasons)
+
+
+def plan_sample(facts: TopicFacts, most: int) -> tuple[OffsetRange, ...]:
+    """Return the last offsets of each Kafka partition, together at most `most`: as many of each, and what one does not
+    have, more of the others."""
+    held = sorted((facts.end[p] - facts.earliest[p], p) for p in facts.end)
+    ranges = []
+    for done, (offsets, p) in enumerate(held):
+        share = min(offsets, most // (len(held) - done))
+        most -= share
+        if share:
+            ranges.append(OffsetRange(KafkaPartition(facts.generation, p), facts.end[p] - share, facts.end[p]))
+    return tuple(sorted(ranges, key=lambda each: each.source))
+
+
+def sample_topic(
+    spark: SparkSession, source: KafkaSource, facts: TopicFacts, contract: Contract, most: int
+) -> TopicSample:
+    """Return what ingest would make of the topic's last `most` offsets. An action raises the errors of reading."""
+    read = read_ranges(spark, source, plan_sample(facts, most)).transform(interpret(contract)).cache()
+    try:
+        length = contract.window_minutes
+        windows = {
+            format_moment(Window.at(floor(from_ms(row["at"]), length), length).start): row["count"]
+            for row in read.where("reason IS NULL")
+            .groupBy((F.col("event_ms") - F.col("event_ms") % (length * 60_000)).alias("at"))
+            .count()
+            .orderBy("at")
+            .collect()
+        }
+        first = F.min_by(F.struct("kafka_partition", "offset", "kafka_timestamp", "key", "value"), "offset").alias(
+            "first"
+        )
+        refused = read.where("reason IS NOT NULL").groupBy("reason").agg(F.count(F.lit(1)).alias("records"), first)
+        reasons = []
+        for row in refused.orderBy(F.desc("records"), "reason").collect():
+            p, offset, stamp, key, value = row["first"]
+            record = Record(KafkaPartition(facts.generation, p), offset, stamp, key, (), value)
+            error = explain_sql_failure(spark, contract, row["reason"], record)
+            reasons.append(SampledReason(row["reason"], row["records"], error))
+        columns = ["kafka_partition", "offset", *name_values(contract)]
+        newest = read.where("reason IS NULL").orderBy(F.desc("kafka_timestamp"), F.desc("offset")).limit(MOST_SHOWN)
+        rows = [row.asDict() for row in newest.select(*columns).collect()]
+    finally:
+        read.unpersist()
+    records = sum(windows.values()) + sum(each.records for each in reasons)
+    return TopicSample(records, windows, reasons, rows)

@@ -1,0 +1,37 @@
+"""Why the contract's SQL threw for a record: Spark's own error, of the one expression that the reason names."""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from onceover.model.contract import Contract
+from onceover.model.record import Record
+from onceover.spark.failure import summarize
+from onceover.spark.interpret import SQL_FAILED, evaluate, name_values
+
+_SCHEMA = "kafka_timestamp BIGINT, key BINARY, value BINARY"
+_CLASSED = re.compile(r"\[[A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*\] [^\n]+")
+"""An error as Spark writes it: [CLASS.SUBCLASS] text SQLSTATE: ..."""
+_WIDTH = 300
+
+
+def explain_sql_failure(spark: SparkSession, contract: Contract, reason: str, record: Record) -> str | None:
+    """Return Spark's error, with its class, for a record of that reason: the expression that it names is evaluated once
+    more. None for another reason, or if the expression does not throw now. Raises Py4JNetworkError for a dead JVM."""
+    columns = {f"{SQL_FAILED}: {shown}": column for column, shown in name_values(contract).items()}
+    if reason not in columns:
+        return None
+    row = (record.kafka_timestamp, *(None if part is None else bytearray(part) for part in (record.key, record.value)))
+    try:
+        spark.createDataFrame([row], _SCHEMA).transform(evaluate(contract, columns[reason])).collect()
+    except Py4JNetworkError:
+        raise
+    except (PySparkException, Py4JError) as error:
+        classed = _CLASSED.findall(str(error))
+        own = [each for each in classed if not each.startswith("[INTERNAL_ERROR")]
+        return " ".join((own or [summarize(error)])[-1].split())[:_WIDTH]
+    return None

@@ -1,0 +1,166 @@
+"""What a person decides, as tasks: the content that counts, the loss that is accepted, the rows that are restored.
+
+Each is one short task over the function that the command line calls; who did it is Airflow's user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow.sdk import BaseOperator, Context
+
+from onceover.errors import TerminalError, UsageError
+from onceover.model.dag_run import DagRun
+from onceover.model.json_text import to_plain
+from onceover.model.offsets import parse_range as parse_offsets
+from onceover.model.window import Window, WindowRange, format_moment, parse_window
+from onceover.model.wording import format_records, pluralize
+from onceover_airflow.params import LOSSES
+from onceover_airflow.requester import name_requester
+from onceover_airflow.run_request import (
+    RunRequest,
+    chosen_name,
+    read_flag,
+    read_reason,
+    require_reason,
+    require_text,
+)
+from onceover_airflow.windows import DataInterval
+
+_MOST_NAMED = 5
+
+
+class _DecisionOperator(BaseOperator):
+    template_fields: Sequence[str] = ("pipeline",)
+
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+
+
+class DecideOperator(_DecisionOperator):
+    """Records which of several contents of a record ID counts, as `onceover decide`. Red if some IDs of `all` were
+    left, as which content is the newest is not known."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from onceover.context import open_pipeline
+        from onceover.detection.future_range import reject_future_range
+        from onceover.model.record import encode_id
+        from onceover.repair.decide import decide
+
+        params, who = context["params"], name_requester(context["dag_run"])
+        reason = require_reason(params, "a decision")
+        with open_pipeline(chosen_name(self.pipeline), "decide") as opened:
+            chosen = choose_window(params, opened.pipeline.contract.window_minutes)
+            (window,) = reject_future_range(opened, chosen)
+            done = decide(opened, window, require_text(params, "id"), require_text(params, "keep"), who, reason)
+        self.log.info("%s decided; to be repaired: %s", pluralize(done.ids, "ID"), ", ".join(map(str, done.windows)))
+        if done.left:
+            named = [encode_id(each.source, each.offset).decode() for each in done.left[:_MOST_NAMED]]
+            raise TerminalError(
+                f"{pluralize(len(done.left), 'ID')} of window {window} of {opened.name} left: which content is the "
+                f"{require_text(params, 'keep')} is not known; decide each by its hash: {', '.join(named)}"
+            )
+        windows = [format_moment(start) for start in done.windows]
+        end = Window.at(done.windows[-1], window.minutes).end if windows else window.end
+        return {"pipeline": opened.name, "ids": done.ids, "windows": windows, "end": format_moment(end)}
+
+
+class AcceptLossOperator(_DecisionOperator):
+    """Declares offsets lost, and names the windows that may lack their records, as `onceover accept-loss`."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from onceover.context import open_pipeline
+        from onceover.detection.future_range import reject_future_range
+        from onceover.detection.holes import accept_loss
+
+        params, who = context["params"], name_requester(context["dag_run"])
+        reason, kind = require_reason(params, "accepting a loss"), require_text(params, "kind")
+        if kind not in LOSSES:
+            raise UsageError(f"'kind' is {kind[:40]!r}; choose one of {', '.join(LOSSES)}")
+        span = parse_offsets(require_text(params, "offsets"))
+        with open_pipeline(chosen_name(self.pipeline), "accept-loss") as opened:
+            chosen = choose_range(params, opened.pipeline.contract.window_minutes)
+            windows = reject_future_range(opened, chosen)
+            opened.require_same_contract()
+            lost, reopened = accept_loss(
+                opened, span, windows, who, reason, unreadable=kind == "unreadable", overwritten=kind == "overwritten"
+            )
+        offsets = sum(map(len, lost))
+        self.log.info(
+            "%s of %s accepted as lost; %s will be judged again, with the loss in their certificates",
+            pluralize(offsets, "offset"), span.source, pluralize(len(reopened), "window"),
+        )  # fmt: skip
+        return {"pipeline": opened.name, "offsets": offsets, "ranges": len(lost), "reopened": len(reopened)}
+
+
+class RestoreOperator(_DecisionOperator):
+    """Puts rows that a repair replaced back into the aggregates, as `onceover restore`; the window is blocked."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from onceover.context import open_pipeline
+        from onceover.detection.future_range import reject_future_range
+        from onceover.repair.revisions import restore_revision
+
+        params, run = context["params"], context["dag_run"]
+        reason, revision = require_reason(params, "a restore"), params.get("revision")
+        if revision is not None and (isinstance(revision, bool) or not isinstance(revision, int)):
+            raise UsageError(f"'revision' is a {type(revision).__name__}; give a whole number, or leave it out")
+        with open_pipeline(chosen_name(self.pipeline), "restore") as opened:
+            chosen = choose_window(params, opened.pipeline.contract.window_minutes)
+            (window,) = reject_future_range(opened, chosen)
+            opened.require_own_root()
+            known = opened.read_registration()
+            of_run = DagRun(run.dag_id, run.run_id)
+            done = restore_revision(
+                opened.ledger, known, window.start, revision, name_requester(run), reason, dag_run=of_run
+            )
+        self.log.info(
+            "window %s holds the rows of revision %d again, as revision %d: %s; it is blocked until a repair of its "
+            "range", window, done.source, done.revision, format_records(done.records),
+        )  # fmt: skip
+        result: dict[str, Any] = to_plain(done)
+        return {"pipeline": opened.name, "window": str(window), **result}
+
+
+class TakeOperator(_DecisionOperator):
+    """Takes windows for a ticket, or releases them, as `onceover take`."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from onceover.context import open_pipeline
+        from onceover.detection.future_range import cut_future_range
+        from onceover.ledger import takings
+        from onceover.model.ticket import clean_ticket
+
+        params, who = context["params"], name_requester(context["dag_run"])
+        why, release = read_reason(params), read_flag(params, "release")
+        if release and params.get("ticket"):
+            raise UsageError("'release' releases windows for which no ticket is named: clear 'ticket', or 'release'")
+        ticket = None if release else clean_ticket(require_text(params, "ticket"))
+        with open_pipeline(chosen_name(self.pipeline), "take") as opened:
+            span = cut_future_range(opened, choose_range(params, opened.pipeline.contract.window_minutes))
+            of_range = (opened.ledger, opened.read_registration().name, span, who)
+            if ticket is None:
+                windows, others = takings.release_windows(*of_range, why)
+            else:
+                windows, others = takings.take_windows(*of_range, ticket, why)
+        verb = "released" if ticket is None else "taken"
+        self.log.info(
+            "%s %s%s", pluralize(windows, "window"), verb, "".join(f"; before: {o.describe()}" for o in others)
+        )
+        return {"pipeline": opened.name, verb: windows, "from": sorted({each.who for each in others})}
+
+
+def choose_window(params: Mapping[str, Any], minutes: int) -> WindowRange:
+    """Return the one window that the form names, as a range. Raise UsageError for a time at which none starts."""
+    window = parse_window(require_text(params, "window"), minutes)
+    return WindowRange(window.start, window.end, minutes)
+
+
+def choose_range(params: Mapping[str, Any], minutes: int) -> WindowRange:
+    """Return the range that the form names. Raise UsageError for a malformed one."""
+    chosen = RunRequest.from_run(params, DataInterval(None, None), minutes=minutes, reason_needed=False).window_range
+    if chosen is None:
+        raise UsageError("this run names no windows; give 'from' and 'to'")
+    return chosen

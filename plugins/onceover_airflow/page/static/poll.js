@@ -1,0 +1,111 @@
+// Follows a run: Airflow's word of its tasks, and the ledger's word of each window, until both have ended.
+const base = document.body.dataset.base;
+const airflow = document.getElementById("airflow");
+const began = Date.now();
+const ENDED = ["success", "failed"];
+const WORDS = { queued: "queued", running: "runs", success: "ended without an error", failed: "failed" };
+
+const read = async (path) => {
+  const response = await fetch(`${base}/api/v2${path}`);
+  if (response.status === 401) throw new Error("Your session has ended: log in again in another tab; this page then goes on.");
+  if (!response.ok) throw new Error(`Airflow answers ${response.status}.`);
+  return response.json();
+};
+
+const seconds = (from, to) => Math.round((Date.parse(to ?? new Date().toISOString()) - Date.parse(from)) / 1000);
+const line = (text, bad = false) => {
+  const paragraph = document.createElement("p");
+  paragraph.textContent = text;
+  paragraph.className = bad ? "bad" : "";
+  return paragraph;
+};
+
+const findError = async (path, task) => {
+  try {
+    return await readError(path, task);
+  } catch {
+    return "see its log"; // for those who may read it
+  }
+};
+
+const readError = async (path, task) => {
+  const log = await read(`${path}/taskInstances/${encodeURIComponent(task.task_id)}/logs/${task.try_number}?map_index=${task.map_index}&full_content=true`);
+  const events = Array.isArray(log.content) ? log.content : [];
+  const details = events.flatMap((event) => event.error_detail ?? []);
+  const error = details.at(-1);
+  return error ? `${error.exc_type}: ${error.exc_value}` : (events.filter((event) => event.level === "error").at(-1)?.event ?? "see its log");
+};
+
+// The median of the last ten runs that ended well, in seconds; asked once.
+let median;
+const findMedian = async (dag) => {
+  if (median === undefined) {
+    const { dag_runs } = await read(`/dags/${encodeURIComponent(dag)}/dagRuns?limit=10&order_by=-run_after&state=success`);
+    const took = dag_runs.map((run) => seconds(run.start_date, run.end_date)).sort((a, b) => a - b);
+    median = took.length ? took[Math.floor(took.length / 2)] : null;
+  }
+  return median;
+};
+
+const linkWindows = ({ pipeline, from, to, window: start }) => {
+  if (!pipeline || !(start || (from && to))) return [];
+  const link = document.createElement("a");
+  const place = start ? encodeURIComponent(start) : `range?${new URLSearchParams({ from, to })}`;
+  link.href = `${document.body.dataset.root}/${encodeURIComponent(pipeline)}/${place}`;
+  link.textContent = `${pipeline}, ${start ?? `${from} to ${to}`}, as it is now`;
+  const paragraph = document.createElement("p");
+  paragraph.append(link);
+  return [paragraph];
+};
+
+const askAirflow = async () => {
+  const { dag, run } = airflow.dataset;
+  const path = `/dags/${encodeURIComponent(dag)}/dagRuns/${encodeURIComponent(run)}`;
+  const [state, tasks] = await Promise.all([read(path), read(`${path}/taskInstances?limit=100`)]);
+  const lines = [];
+  const since = state.start_date ?? state.queued_at ?? state.run_after;
+  const who = state.triggering_user_name ?? "the scheduler";
+  const long = `${seconds(since, state.end_date)} s ${state.end_date ? "in all" : "so far"}`;
+  const usual = await findMedian(dag);
+  lines.push(line(`The run ${WORDS[state.state] ?? state.state}, ${long}${usual ? `; the last ones took ${usual} s` : ""}. Started by ${who}.`, state.state === "failed"));
+  lines.push(...linkWindows(state.conf ?? {}));
+  for (const task of tasks.task_instances) {
+    const waits = task.state === "scheduled" || task.state === "queued" ? ` in the pool ${task.pool}` : "";
+    const failed = task.state === "failed" || task.state === "up_for_retry";
+    lines.push(line(`${task.task_id}: ${task.state ?? "not begun"}${waits}${failed ? `. ${await findError(path, task)}` : ""}`, failed));
+  }
+  airflow.replaceChildren(...lines);
+  return ENDED.includes(state.state);
+};
+
+const askLedger = async () => {
+  const response = await fetch(location.href);
+  if (!response.ok) throw new Error(`The ledger's page answers ${response.status}.`);
+  const fresh = new DOMParser().parseFromString(await response.text(), "text/html").getElementById("ledger");
+  if (!fresh) throw new Error("Your session has ended: log in again in another tab; this page then goes on.");
+  const shown = document.getElementById("ledger");
+  if (fresh.innerHTML !== shown.innerHTML) shown.replaceWith(document.adoptNode(fresh));
+  return fresh.dataset.done === "true";
+};
+
+const follow = async () => {
+  let ended = false;
+  if (!document.hidden) {
+    let runEnded = false;
+    try {
+      if (airflow) runEnded = await askAirflow();
+    } catch (error) {
+      airflow.replaceChildren(line(error.message, true));
+    }
+    try {
+      const done = await askLedger();
+      ended = airflow ? runEnded : done;
+    } catch (error) {
+      (airflow ?? document.getElementById("ledger")).replaceChildren(line(error.message, true));
+    }
+  }
+  if (!ended) setTimeout(follow, Date.now() - began < 60_000 ? 2_000 : 5_000);
+  else document.body.dataset.followed = "to the end";
+};
+
+if (airflow || document.getElementById("ledger").dataset.done !== "true") follow();

@@ -1,0 +1,204 @@
+// The strip: a column a day, time of day downwards, a cell a window; above, each day's worst. Trouble is drawn larger.
+const box = document.getElementById("strip");
+const WORST = "fbdrcLoeRC.";
+const TROUBLE = "fbdr";
+const MINUTE = 60_000;
+const TOP = 12;
+const LEFT = 44; // times of day
+const BOTTOM = 20; // months
+
+const colour = (letter) =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--s-${letter === "." ? "none" : letter}`).trim();
+const write = (moment) => new Date(moment).toISOString().slice(0, 16) + "Z";
+
+class Strip {
+  constructor(answer) {
+    this.canvas = box.querySelector("canvas");
+    this.say = document.getElementById("where");
+    this.states = answer.states;
+    this.start = Date.parse(answer.from);
+    this.minutes = answer.minutes;
+    this.slots = (24 * 60) / answer.minutes;
+    this.days = Math.ceil(this.states.length / this.slots);
+    this.words = new Map([...document.querySelectorAll("[data-letter]")].map((each) => [each.dataset.letter, each.lastElementChild.textContent]));
+    this.at = Math.max(0, this.findTrouble(-1, 1) ?? this.states.search(/[^.]/));
+    this.anchor = null;
+  }
+
+  moment(slot) {
+    return this.start + slot * this.minutes * MINUTE;
+  }
+
+  findTrouble(from, step) {
+    for (let slot = from + step; slot >= 0 && slot < this.states.length; slot += step) {
+      const begins = slot - step < 0 || this.states[slot - step] !== this.states[slot];
+      if (TROUBLE.includes(this.states[slot]) && begins) return slot;
+    }
+    return null;
+  }
+
+  draw() {
+    const wide = Math.max(this.canvas.parentElement.clientWidth, 760);
+    const high = TOP + 4 + Math.min(288, Math.max(36, this.slots * 12)) + BOTTOM;
+    const scale = window.devicePixelRatio || 1;
+    this.canvas.width = wide * scale;
+    this.canvas.height = high * scale;
+    this.canvas.style.width = `${wide}px`;
+    this.canvas.style.height = `${high}px`;
+    this.cell = { wide: (wide - LEFT) / this.days, high: (high - TOP - 4 - BOTTOM) / this.slots };
+    const paint = this.canvas.getContext("2d");
+    paint.scale(scale, scale);
+    const colours = new Map([...WORST].map((letter) => [letter, colour(letter)]));
+    paint.fillStyle = colours.get(".");
+    paint.fillRect(LEFT, 0, wide - LEFT, high - BOTTOM);
+    this.label(paint, high);
+    const trouble = [];
+    for (let day = 0; day < this.days; day += 1) {
+      const column = this.states.slice(day * this.slots, (day + 1) * this.slots);
+      for (let slot = 0, next; slot < column.length; slot = next) {
+        next = slot + 1;
+        while (next < column.length && column[next] === column[slot]) next += 1;
+        if (TROUBLE.includes(column[slot])) trouble.push([day, slot, next, column[slot]]);
+        else if (column[slot] !== ".") this.fill(paint, colours.get(column[slot]), day, slot, next);
+      }
+      const worst = [...WORST].find((letter) => column.includes(letter));
+      paint.fillStyle = colours.get(worst);
+      paint.fillRect(LEFT + day * this.cell.wide, 0, Math.max(this.cell.wide, TROUBLE.includes(worst) ? 4 : 0), TOP);
+    }
+    for (const [day, slot, next, letter] of trouble) this.fill(paint, colours.get(letter), day, slot, next, 9, 4);
+    this.outline(paint);
+  }
+
+  // Months below, with a line where each begins, and times of day at the left.
+  label(paint, high) {
+    const style = getComputedStyle(document.documentElement);
+    paint.font = "12px system-ui, sans-serif";
+    for (let day = 0; day < this.days; day += 1) {
+      const date = new Date(this.start + day * 24 * 60 * MINUTE);
+      if (date.getUTCDate() !== 1) continue;
+      const x = LEFT + day * this.cell.wide;
+      paint.fillStyle = style.getPropertyValue("--line");
+      paint.fillRect(x, 0, 1, high);
+      paint.fillStyle = style.getPropertyValue("--quiet");
+      paint.fillText(date.toLocaleString("en", { month: "short", timeZone: "UTC" }), x + 4, high - 5);
+    }
+    for (const hour of this.slots < 4 ? [0] : [0, 6, 12, 18])
+      paint.fillText(`${String(hour).padStart(2, "0")}:00`, 4, TOP + 14 + (hour / 24) * this.slots * this.cell.high);
+  }
+
+  fill(paint, style, day, slot, next, leastWide = 0, leastHigh = 0) {
+    const wide = Math.max(this.cell.wide, leastWide);
+    const high = Math.max((next - slot) * this.cell.high, leastHigh);
+    paint.fillStyle = style;
+    paint.fillRect(LEFT + day * this.cell.wide - (wide - this.cell.wide) / 2, TOP + 4 + slot * this.cell.high, wide, high);
+  }
+
+  outline(paint) {
+    const style = getComputedStyle(document.documentElement);
+    paint.strokeStyle = style.getPropertyValue("--focus");
+    paint.lineWidth = 2;
+    const [first, last] = this.selected();
+    for (let day = Math.floor(first / this.slots); day <= Math.floor((last - 1) / this.slots); day += 1) {
+      const from = Math.max(first - day * this.slots, 0);
+      const to = Math.min(last - day * this.slots, this.slots);
+      const high = Math.max((to - from) * this.cell.high, 6);
+      paint.strokeRect(LEFT + day * this.cell.wide - 2, TOP + 3 + from * this.cell.high, Math.max(this.cell.wide + 4, 9), high + 2);
+    }
+  }
+
+  selected() {
+    const other = this.anchor ?? this.at;
+    return [Math.min(this.at, other), Math.max(this.at, other) + 1];
+  }
+
+  move(slot, extend) {
+    this.anchor = extend ? (this.anchor ?? this.at) : null;
+    this.at = Math.min(Math.max(slot, 0), this.states.length - 1);
+    this.draw();
+    this.tell();
+  }
+
+  tell() {
+    const [first, last] = this.selected();
+    const word = this.words.get(this.states[this.at]);
+    this.say.textContent =
+      last - first > 1
+        ? `${write(this.moment(first))} to ${write(this.moment(last))}: ${last - first} windows selected. Press r to plan their repair.`
+        : `${write(this.moment(this.at))} (${new Date(this.moment(this.at)).toLocaleString()} here): ${word}.`;
+  }
+
+  openDay() {
+    location.assign(`${box.dataset.pipeline}?day=${write(this.moment(this.at)).slice(0, 10)}`);
+  }
+
+  repair() {
+    const [first, last] = this.selected();
+    const bounds = new URLSearchParams({ from: write(this.moment(first)), to: write(this.moment(last)) });
+    location.assign(`${box.dataset.pipeline}/range?${bounds}`);
+  }
+
+  locate(event) {
+    const day = Math.min(Math.max(Math.floor((event.offsetX - LEFT) / this.cell.wide), 0), this.days - 1);
+    const slot = Math.min(Math.max(Math.floor((event.offsetY - TOP - 4) / this.cell.high), 0), this.slots - 1);
+    return day * this.slots + slot;
+  }
+
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const moves = { ArrowLeft: -this.slots, ArrowRight: this.slots, ArrowUp: -1, ArrowDown: 1 };
+    const trouble = { n: 1, p: -1 };
+    if (event.key in moves) this.move(this.at + moves[event.key], event.shiftKey);
+    else if (event.key in trouble) this.move(this.findTrouble(this.at, trouble[event.key]) ?? this.at, false);
+    else if (event.key === "Enter") this.openDay();
+    else if (event.key === "r") this.repair();
+    else if (event.key === "g") document.getElementById("goto").focus();
+    else if (event.key === "?") document.getElementById("help").showModal();
+    else return;
+    event.preventDefault();
+  }
+
+  listen() {
+    let pressed = null;
+    this.canvas.addEventListener("keydown", (event) => this.press(event));
+    this.canvas.addEventListener("pointerdown", (event) => {
+      pressed = this.locate(event);
+      this.anchor = null;
+      this.canvas.setPointerCapture(event.pointerId);
+    });
+    this.canvas.addEventListener("pointermove", (event) => {
+      if (pressed === null || this.locate(event) === pressed) return;
+      this.at = pressed;
+      this.anchor = pressed;
+      this.move(this.locate(event), true);
+    });
+    this.canvas.addEventListener("pointerup", (event) => {
+      const clicked = pressed !== null && this.locate(event) === pressed && this.anchor === null;
+      if (clicked) {
+        this.at = pressed;
+        this.openDay();
+      }
+      pressed = null;
+    });
+    document.addEventListener("themechange", () => this.draw());
+    addEventListener("resize", () => this.draw());
+  }
+}
+
+const load = async () => {
+  const say = document.getElementById("where");
+  try {
+    const response = await fetch(box.dataset.address);
+    const answer = await response.json();
+    if (!response.ok) throw new Error(response.status === 401 ? "Log in again, then load the page." : answer.detail);
+    const strip = new Strip(answer);
+    strip.draw();
+    strip.listen();
+    strip.tell();
+    box.dataset.drawn = String(Math.round(performance.now()));
+  } catch (error) {
+    say.textContent = `The strip did not load: ${error.message}`;
+    say.classList.add("bad");
+  }
+};
+
+if (box) load();

@@ -1,0 +1,52 @@
+"""The end of every fault: each record that was produced counts once, by the test's own count of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.integration.lane import Lane
+from tests.integration.orphans import repair, sum_up
+from tests.integration.planted_failures import count_certified
+
+from onceover.config.endpoints import address
+from onceover_local.stack.part import get_json
+
+
+def assert_counts_once(lane: Lane, produced: Iterable[int]) -> None:
+    """Do what drivers and schedules do after a fault, and compare with what `orphans.produce` has produced."""
+    end_lease(lane)
+    lane.ingest()
+    repair(lane)
+    right = sum_up(produced)
+    assert lane.aggregates() == right
+    assert count_certified(lane) == len(right)
+    assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
+    assert lane.detect().judged == 0
+
+
+def end_lease(lane: Lane) -> None:
+    """End the lease of a driver that is dead or cut off, as six seconds do."""
+    with lane.ledger() as ledger:
+        ledger.execute("UPDATE onceover.driver SET expires_at = '-infinity' WHERE pipeline = %s", [lane.name])
+
+
+def has_unread_request(port: int) -> bool:
+    """Return whether bytes wait at that port which the server, stopped before, has not read."""
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            local, queues = line.split()[1], line.split()[4]
+            if int(local.rpartition(":")[2], 16) == port and int(queues.rpartition(":")[2], 16) > 0:
+                return True
+    return False
+
+
+def find_datanode() -> str:
+    """Return host and port of the DataNode's web server."""
+    (found,) = get_json(f"{address('webhdfs')}/jmx?qry=Hadoop:service=NameNode,name=NameNodeInfo")["beans"]
+    return str(found["LiveNodes"]).partition('"infoAddr":"')[2].partition('"')[0]
+
+
+def pad(value: bytes, size: int) -> bytes:
+    """Return the record with so many bytes that no aggregate counts."""
+    return value.removesuffix(b"}") + b', "pad": "%b"}' % (b"x" * size)

@@ -1,0 +1,150 @@
+"""HBase that dies, is disabled or loses a cell under raw, while batches append and repairs read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+import happybase
+import pytest
+from tests.faults.conftest import Jobs
+from tests.faults.ends import assert_counts_once
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane_fixtures import put_on_hbase
+from tests.integration.orphans import produce
+from tests.integration.planted_failures import count_certified, minutes, replay
+from tests.integration.program import run
+
+from onceover.config.endpoints import address
+from onceover.errors import TerminalError
+from onceover.fault_points import RepairStep, Step
+from onceover.model.window import from_ms
+from onceover_local.stack import Stack
+from onceover_local.stack.process import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
+Lanes = Callable[..., Lane]
+TABLE = "onceover_raw"
+
+
+@pytest.fixture
+def lanes(lanes: Lanes, stack: Stack) -> Lanes:
+    return put_on_hbase(lanes, stack)
+
+
+@contextmanager
+def connect() -> Iterator[happybase.Connection]:
+    host, port = address("hbase").split(":")
+    with closing(happybase.Connection(host, int(port), timeout=60_000)) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(
+    ("part", "step"), [("hbase-thrift", Step.BEGUN), ("hbase", Step.BEGUN), ("hbase", Step.APPENDED)]
+)
+def test_server_killed_under_a_batch_costs_no_record(
+    lanes: Lanes, jobs: Jobs, stack: Stack, part: str, step: Step
+) -> None:
+    lane = lanes()
+    produce(lane, range(10))
+    ingest = jobs("ingest.py", "--pipeline", lane.name)
+    ingest.start(stop_after=step)
+    ingest.wait_until_held(120)
+    stack.kill_part(part)
+    try:
+        if step is Step.BEGUN:
+            ingest.resume()
+            wait_for(lambda: "attempt 1 of 5 failed" in ingest.read_log(), 180, "an attempt to fail")
+    finally:
+        stack.up(["hbase"])
+    if step is Step.APPENDED:
+        ingest.kill()  # what HBase has acknowledged is in its log on HDFS, and is read again all the same
+    else:
+        wait_for(lambda: "idle, every window closed" in ingest.read_log(), 180, "the driver to go on")
+        assert ingest.stop() == 0
+    assert_counts_once(lane, range(10))
+
+
+def test_repair_whose_region_server_died_is_done_again(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(15)])
+    replay(lane)
+    lane.ingest()
+    request = lane.detect().request_id or 0
+    repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(request))
+    repair.start(stop_after=RepairStep.CLAIMED)
+    repair.wait_until_held(120)
+    stack.kill_part("hbase")
+    repair.kill()
+    stack.up(["hbase"])
+    assert len(lane.repair(request).confirmed) == 3
+    assert lane.aggregates() == {(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10)}
+    assert count_certified(lane) == 3
+
+
+def test_disabled_table_fails_the_attempt_alone(lanes: Lanes, jobs: Jobs) -> None:
+    lane = lanes()
+    produce(lane, range(10))
+    ingest = jobs("ingest.py", "--pipeline", lane.name)
+    ingest.start(stop_after=Step.BEGUN)
+    ingest.wait_until_held(120)
+    with connect() as connection:
+        connection.disable_table(TABLE)
+        try:
+            ingest.resume()
+            wait_for(lambda: "attempt 1 of 5 failed" in ingest.read_log(), 180, "an attempt to fail")
+        finally:
+            connection.enable_table(TABLE)
+    assert TABLE in ingest.read_log(), "the message names the table"
+    wait_for(lambda: "idle, every window closed" in ingest.read_log(), 180, "the driver to go on")
+    assert ingest.stop() == 0
+    assert_counts_once(lane, range(10))
+
+
+def test_lost_cell_fails_its_window_alone_and_is_read_again(lanes: Lanes) -> None:
+    lane = lanes(most=2)
+    lane.produce([event(n, amount=n) for n in range(15)])
+    lane.ingest()
+    assert lane.detect().certified == 3
+    path = lane.layout.window_file(from_ms(NOON_MS + 5 * 60_000))
+    with connect() as connection:
+        table = connection.table(TABLE)
+        cells = table.row(f"n:{path}".encode())[b"d:b"].split(b" ")[0]
+        rows = [row for row, _ in table.scan(row_prefix=cells)]
+        assert len(rows) > 2
+        table.delete(rows[1])
+    request = lane.detect(minutes(0, 15), force=True).request_id
+    failed = lane.repair(request or 0).failed
+    assert [window for window, _ in failed] == ["2026-03-01T12:05Z"]
+    assert "lacks its bytes" in failed[0][1]
+    plan, done = lane.reread(5)
+    assert plan.damage is None
+    assert done is not None
+    assert done.confirmed == ("2026-03-01T12:05Z",)
+    assert lane.aggregates() == {(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10)}
+    assert any(name.startswith("damaged/2026-03-01/1205.log.") for name in lane.raw()), "the damaged file is kept"
+
+
+def test_changed_raw_store_is_refused(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(10))
+    lane.ingest()
+    lane.toml.write_text(lane.toml.read_text().replace('raw_store = "hbase"', 'raw_store = "hdfs"'))
+    with pytest.raises(
+        TerminalError, match=r'raw of .* is in the store "hbase", and the TOML names raw_store = "hdfs"'
+    ):
+        lane.ingest()
+    with pytest.raises(TerminalError, match='is in the store "hbase"'):
+        lane.detect()
+    lane.toml.write_text(lane.toml.read_text().replace('raw_store = "hdfs"', 'raw_store = "hbase"'))
+    assert lane.detect().certified == 2
+
+
+def test_compaction_is_refused_by_name(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(10))
+    lane.ingest()
+    lane.detect()
+    done = run("compact", lane.name, "--older-than", "0s")
+    assert done.returncode == 2
+    assert "only raw on HDFS is compacted to Parquet" in done.stderr

@@ -1,0 +1,112 @@
+"""HDFS that dies, fills up or loses its answer while a batch appends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from urllib.parse import urlparse
+
+import pytest
+import requests
+from tests.faults.conftest import Jobs
+from tests.faults.ends import assert_counts_once, find_datanode, pad
+from tests.faults.held_appends import append_held_midway
+from tests.faults.proxy import CutError, Proxy
+from tests.integration.lane import Lane, event
+from tests.integration.orphans import produce
+
+from onceover.config.endpoints import address
+from onceover.errors import TransientError
+from onceover.fault_points import Step
+from onceover_local.stack import Stack
+from onceover_local.stack.process import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
+Lanes = Callable[..., Lane]
+NO_QUOTA = -1
+
+
+def test_namenode_killed_in_mid_append_costs_no_record(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
+    lane = lanes()
+    lane.produce([pad(event(n % 10, amount=n), 40_000) for n in range(60)])
+    with append_held_midway(600_000) as (environment, held, go_on):
+        ingest = jobs("ingest.py", "--pipeline", lane.name)
+        ingest.start(environment=environment)
+        assert held.wait(120)
+        stack.kill_part("namenode")
+        stack.start_part("namenode")
+        go_on.set()
+        wait_for(lambda: "idle, every window closed" in ingest.read_log(), 120, "the driver to go on")
+        assert ingest.stop() == 0
+    assert_counts_once(lane, range(60))
+
+
+def test_all_datanodes_away_fail_the_attempt_alone(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
+    lane = lanes()
+    produce(lane, range(10))
+    ingest = jobs("ingest.py", "--pipeline", lane.name)
+    ingest.start(stop_after=Step.BEGUN)
+    ingest.wait_until_held(120)
+    stack.kill_part("datanode1")
+    try:
+        ingest.resume()
+        wait_for(lambda: "attempt 1 of 5 failed" in ingest.read_log(), 120, "an attempt to fail")
+    finally:
+        stack.start_part("datanode1")
+    wait_for(lambda: "idle, every window closed" in ingest.read_log(), 120, "the driver to go on")
+    assert ingest.stop() == 0
+    assert_counts_once(lane, range(10))
+
+
+def set_space_quota(lane: Lane, size: int) -> None:
+    """Allow the pipeline's folder so many bytes, as `hdfs dfsadmin -setSpaceQuota` does."""
+    folder = f"{address('webhdfs')}/webhdfs/v1{lane.layout.raw_root}/{lane.name}"
+    given = {"op": "SETQUOTA", "storagespacequota": str(size), "user.name": "root"}
+    requests.put(folder, params=given, timeout=30).raise_for_status()
+
+
+def test_hdfs_over_quota_is_named_and_costs_no_record(lanes: Lanes, jobs: Jobs) -> None:
+    lane = lanes()
+    produce(lane, range(10))
+    ingest = jobs("ingest.py", "--pipeline", lane.name)
+    ingest.start(stop_after=Step.BEGUN)
+    ingest.wait_until_held(120)
+    set_space_quota(lane, 1000)
+    ingest.resume()
+    wait_for(lambda: "attempt 1 of 5 failed" in ingest.read_log(), 120, "an attempt to fail")
+    set_space_quota(lane, NO_QUOTA)
+    (failed,) = (line for line in ingest.read_log().splitlines() if "attempt 1 of 5" in line)
+    assert "quota" in failed
+    wait_for(lambda: "idle, every window closed" in ingest.read_log(), 120, "the driver to go on")
+    assert ingest.stop() == 0
+    assert_counts_once(lane, range(10))
+
+
+def test_append_whose_reply_is_lost_is_read_again(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = lanes()
+    produce(lane, range(10))
+    is_appending, is_lost = threading.Event(), threading.Event()
+
+    def see_append(request: bytes) -> bytes:
+        if b"/2026-03-01/" in request:
+            is_appending.set()
+        return request
+
+    def lose_first(answer: bytes) -> bytes:
+        if is_lost.is_set() or not is_appending.is_set():
+            return answer
+        is_lost.set()
+        raise CutError
+
+    datanode, namenode = find_datanode(), urlparse(address("webhdfs")).netloc
+    with (
+        Proxy(datanode, see_append, lose_first) as behind,
+        Proxy(namenode, to_client=lambda data: data.replace(datanode.encode(), behind.address.encode())) as before,
+        monkeypatch.context() as patch,
+    ):
+        patch.setenv("ONCEOVER_WEBHDFS", f"http://{before.address}")
+        with lane.driver() as driver, pytest.raises(TransientError, match="its outcome is unknown"):
+            driver.turn()
+    assert is_lost.is_set()
+    assert lane.lines(), "what was appended is there"
+    assert_counts_once(lane, range(10))

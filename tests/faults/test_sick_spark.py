@@ -1,0 +1,73 @@
+"""Spark that hangs, or runs out of memory, in the middle of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psutil
+import pytest
+from tests.faults.conftest import Jobs
+from tests.faults.ends import assert_counts_once, end_lease, pad
+from tests.integration.lane import Lane, event
+from tests.integration.orphans import produce, repair
+from tests.integration.planted_failures import count_certified
+
+from onceover.errors import BusyError
+from onceover.fault_points import Step
+from onceover_demo.warm import WarmJobs
+from onceover_local.stack.process import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
+Lanes = Callable[..., Lane]
+
+
+def test_driver_whose_spark_hangs_is_replaced_once_it_is_killed(lanes: Lanes, jobs: Jobs, warm: WarmJobs) -> None:
+    lane = lanes()
+    produce(lane, range(10))
+    ingest = jobs("ingest.py", "--pipeline", lane.name)
+    ingest.start(stop_after=Step.BEGUN)
+    ingest.wait_until_held(120)
+    (jvm,) = (p for p in psutil.Process(warm._process.pid).children() if "java" in p.name())
+    jvm.suspend()
+    try:
+        ingest.resume()
+        beaten = read_heartbeat(lane)
+        wait_for(lambda: read_heartbeat(lane) != beaten, 30, "the driver to live on")
+        with pytest.raises(BusyError, match="has a driver already"), lane.driver():
+            pass
+        assert lane.lines() == []
+        with lane.open() as context:
+            assert context.ledger.execute("SELECT 1 FROM onceover.batch WHERE state = 'begun' AND pipeline = %s",
+                                          [lane.name]).fetchone()  # fmt: skip
+        ingest.kill()
+        assert_counts_once(lane, range(10))
+    finally:
+        jvm.resume()
+    assert lane.detect().judged == 0
+
+
+def read_heartbeat(lane: Lane) -> object:
+    with lane.ledger() as ledger:
+        return ledger.execute("SELECT heartbeat_at FROM onceover.driver WHERE pipeline = %s", [lane.name]).fetchone()
+
+
+def test_jvm_without_memory_ends_the_driver_and_no_record(
+    lanes: Lanes, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane = lanes()
+    lane.produce([pad(event(0, amount=n), 2_000_000) for n in range(40)])
+    # Spark refuses to start with less than 450 MB unless it runs as a test of itself.
+    monkeypatch.setenv(
+        "PYSPARK_SUBMIT_ARGS",
+        "--master local[2] --driver-memory 100m --conf spark.testing.reservedMemory=1000000 pyspark-shell",
+    )
+    ingest = jobs("ingest.py", "--pipeline", lane.name, cold=True)
+    ingest.start()
+    code = ingest.wait(180)
+    assert "OutOfMemoryError" in ingest.read_log()
+    assert code == 75, ingest.read_last_line()
+    end_lease(lane)
+    lane.ingest()
+    repair(lane)
+    assert lane.aggregates() == {(0.0, "a"): (40, sum(range(40)), 39)}
+    assert count_certified(lane) == 1

@@ -1,0 +1,100 @@
+"""Hostile batches on the real broker: ingest lands each record, or names the offsets and goes on with the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Producer
+from tests.integration.cut_logs import damage_batch, produce_compressed
+from tests.integration.lane import Lane, event
+from tests.integration.planted_failures import count_certified
+from tests.integration.program import run
+from tests.kafka_batches import produce_bomb
+
+from onceover.config.endpoints import address
+from onceover.ledger.blocked import list_blocked
+from onceover.model.finding_kinds import Kind
+from onceover.model.offsets import OffsetRange
+from onceover.model.record import LARGEST_RECORD
+from onceover_local.stack import Stack
+
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
+LARGE = {"max.message.bytes": "100000000"}
+BOMB = 1_400_000_000
+"""Bytes of one value: more than the process that reads it may take."""
+
+
+def produce(topic: str, value: bytes, codec: str = "none", kafka_partition: int = 0, **more: object) -> None:
+    settings = {"bootstrap.servers": address("kafka"), "compression.type": codec, "message.max.bytes": 100_000_000}
+    producer = Producer(settings)
+    producer.produce(topic, value, partition=kafka_partition, **more)  # type: ignore[arg-type]
+    assert producer.flush(60) == 0
+
+
+def list_waiting(lane: Lane) -> list[OffsetRange]:
+    with lane.ledger() as ledger:
+        return [each.offsets for each in list_blocked(ledger, lane.name)]
+
+
+def take_turns(lane: Lane, turns: int = 4) -> None:
+    with lane.driver() as driver:
+        for _ in range(turns):
+            driver.turn()
+
+
+def accept(lane: Lane, offsets: OffsetRange) -> None:
+    window = ("--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:05Z")
+    done = run("accept-loss", lane.name, str(offsets), *window, "--unreadable", "--reason", "INC-9: a bomb")
+    assert done.returncode == 0, done.stderr
+
+
+def check_waits_and_is_skipped(lane: Lane, bad: int, end: int) -> None:
+    """Ingest the lane, whose Kafka partition 0 has offsets that no reader gets, and 1 has not; skip them."""
+    take_turns(lane)
+    (waiting,) = list_waiting(lane)
+    assert (waiting.source.kafka_partition, waiting.start, waiting.end) == (0, bad, end)
+    landed = {(line.record.source.kafka_partition, line.record.offset) for _, line in lane.lines()}
+    assert landed == {(0, 0), (0, 1), (1, 0), (1, 1)}, "what lies before, and the other Kafka partition"
+    found = [each for each in lane.detect().findings if each.kind is Kind.UNREADABLE]
+    assert len(found) == 1
+    assert str(waiting) in run("doctor", "--json").stdout
+    assert str(waiting) in lane.explain_text(0)
+    take_turns(lane, 2)
+    accept(lane, waiting)
+    lane.ingest()
+    assert list_waiting(lane) == []
+    assert (0, end) in {(line.record.source.kafka_partition, line.record.offset) for _, line in lane.lines()}
+    assert lane.detect().findings == ()
+    assert count_certified(lane) == 1
+    certificate = lane.explain_text(0)
+    assert "that Kafka holds and no reader gets" in certificate
+    assert lane.audit()["equal"]
+
+
+def test_record_too_large_for_raw_stops_only_its_partition(lanes: Callable[..., Lane]) -> None:
+    lane = lanes(partitions=2, topic_config=LARGE)
+    lane.produce([event(0), event(1)], 0)
+    lane.produce([event(0), event(1)], 1)
+    produce(lane.topic, bytes(LARGEST_RECORD + 1), "gzip")
+    lane.produce([event(2)], 0)
+    check_waits_and_is_skipped(lane, 2, 3)
+
+
+def test_bomb_stops_only_its_partition(lanes: Callable[..., Lane]) -> None:
+    lane = lanes(partitions=2, topic_config=LARGE)
+    lane.produce([event(0), event(1)], 0)
+    lane.produce([event(0), event(1)], 1)
+    assert produce_bomb(address("kafka"), lane.topic, 0, BOMB) == 2
+    lane.produce([event(2)], 0)
+    check_waits_and_is_skipped(lane, 2, 3)
+
+
+def test_damaged_batch_stops_only_its_partition(lanes: Callable[..., Lane], stack: Stack) -> None:
+    lane = lanes(partitions=2)
+    lane.produce([event(0), event(1)], 0)
+    lane.produce([event(0), event(1)], 1)
+    produce_compressed(lane.topic, 3)
+    damage_batch(stack, lane.topic)
+    lane.produce([event(2)], 0)
+    check_waits_and_is_skipped(lane, 2, 5)

@@ -1,0 +1,51 @@
+"""What the tests of the page look at: a pipeline with failed windows and hostile texts, in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Browser, expect
+from tests.chromium import open_chromium
+from tests.integration.lane import Lane, event
+from tests.integration.page_visits import Visit
+from tests.integration.planted_failures import replay
+
+from onceover.config.endpoints import address
+from onceover.detection.service import detect
+from onceover_local.airflow_rest import AirflowRest, wait_for
+from onceover_local.stack import Stack
+
+expect.set_options(timeout=60_000)  # a busy machine draws a page in seconds
+HOSTILE = "<script>alert(1)</script>"
+FIRST = "2026-03-01T12:00Z"
+
+
+@dataclass
+class Scene:
+    """A pipeline with two failed windows, one after the other, and a third certified one, and a browser."""
+
+    lane: Lane
+    stack: Stack
+    browser: Browser
+    address: str
+
+    def visit(self, user: str = "admin", **look: object) -> Visit:
+        return Visit.begin(self.browser, self.stack, self.address, user, **look)
+
+
+@pytest.fixture
+def scene(lanes: Callable[..., Lane], stack: Stack, airflow: AirflowRest) -> Iterator[Scene]:
+    lane = lanes()
+    lane.produce([event(minute, HOSTILE) for minute in (1, 6, 11)])
+    lane.ingest()
+    lane.detect()
+    lane.produce([event(minute, HOSTILE) for minute in (2, 7)])
+    replay(lane)
+    lane.ingest()
+    # Airflow refuses a run for a pipeline that its form does not know yet.
+    wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 120, "the form to list the pipeline")
+    with lane.open() as context, open_chromium() as browser:
+        detect(context, who=HOSTILE, why=HOSTILE)
+        yield Scene(lane, stack, browser, address("airflow"))

@@ -1,0 +1,58 @@
+"""Kafka's log, and the files below a pipeline's root, read by clients that are not the product's."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import closing
+
+import happybase
+from confluent_kafka import Consumer, TopicPartition
+from hdfs import InsecureClient
+
+from onceover.config.endpoints import address
+
+
+def read_hdfs(root: str) -> dict[str, bytes]:
+    """Return each file's content by its path below the root."""
+    client = InsecureClient(address("webhdfs"), user="root")
+    files: dict[str, bytes] = {}
+    for folder, _, names in client.walk(root):
+        for name in names:
+            with client.read(f"{folder}/{name}") as reader:
+                files[f"{folder}/{name}".removeprefix(f"{root}/")] = reader.read()
+    return files
+
+
+def read_hbase(root: str) -> dict[str, bytes]:
+    """Return each file's content by its path below the root: the cells that its name's row names, in order."""
+    host, port = address("hbase").split(":")
+    with closing(happybase.Connection(host, int(port), timeout=30_000)) as connection:
+        table = connection.table("onceover_raw")
+        prefix = f"n:{root}/"
+        names = {row.decode().removeprefix(prefix): columns[b"d:b"]
+                 for row, columns in table.scan(row_prefix=prefix.encode())}  # fmt: skip
+        return {
+            name: b"".join(columns[b"d:b"] for _, columns in table.scan(row_prefix=value.split(b" ")[0]))
+            for name, value in names.items()
+            if not value.startswith(b"-")
+        }
+
+
+def read_log(topic: str) -> dict[tuple[int, int], tuple[bytes | None, bytes | None]]:
+    """Return key and value of each record of the topic, by (Kafka partition, offset)."""
+    consumer = Consumer({"bootstrap.servers": address("kafka"), "group.id": f"oracle-{uuid.uuid4().hex}",
+                         "enable.partition.eof": True, "enable.auto.commit": False})  # fmt: skip
+    partitions = consumer.list_topics(topic).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
+    records: dict[tuple[int, int], tuple[bytes | None, bytes | None]] = {}
+    at_end = 0
+    while at_end < len(partitions):
+        message = consumer.poll(10)
+        assert message is not None, "the broker has gone quiet"
+        if message.error():
+            at_end += 1
+        else:
+            at = (message.partition() or 0, message.offset() or 0)
+            records[at] = (message.key(), message.value())
+    consumer.close()
+    return records

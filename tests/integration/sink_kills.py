@@ -1,0 +1,33 @@
+"""Kills of a driver in this process, at each step of a batch, and what detection says of them."""
+
+from __future__ import annotations
+
+import pytest
+from tests.integration.lane import Lane
+
+from onceover.fault_points import AnyStep, FaultPoint, Step
+from onceover.model.finding_kinds import Kind
+
+TRANSACTIONAL = 'sink = "transactional"'
+MISCOUNTED = {Kind.DUPLICATED, Kind.AGGREGATE_MISMATCH}
+
+
+class Killed(Exception):
+    """The end of the process, as the driver meets it: nothing after it runs."""
+
+
+class KillPoint(FaultPoint):
+    """A step after which the driver is gone; what its open transaction did is undone."""
+
+    def stop_after(self, step: AnyStep) -> None:
+        if step is self.step:
+            raise Killed
+
+
+def kill_after(lane: Lane, step: Step) -> None:
+    with pytest.raises(Killed), lane.driver(KillPoint(step)) as driver:
+        driver.turn()
+
+
+def find_kinds(lane: Lane) -> set[Kind]:
+    return {f.kind for failed in lane.detect().failed for f in failed.findings}

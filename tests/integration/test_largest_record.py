@@ -1,0 +1,26 @@
+"""A record of 32 MiB, each byte of which raw escapes, goes all the way; a larger one is refused by its offset."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.integration.lane import Lane
+
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
+
+
+def test_record_of_32_mib_is_landed_repaired_compacted_verified(lanes: Callable[..., Lane]) -> None:
+    lane = lanes(topic_config={"max.message.bytes": str(40 << 20)})
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.integration.largest_record", lane.name, str(lane.toml)],
+        env=os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[2] --driver-memory 2g pyspark-shell"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr.decode()[-3000:]

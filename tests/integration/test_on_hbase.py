@@ -1,0 +1,59 @@
+"""The tests of other files once more, with raw on HBase: adoption, conflicts, audits, retention, rebuilds, rereads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+
+import happybase
+import pytest
+from tests.integration import (
+    test_adoption,
+    test_audit,
+    test_conflicts,
+    test_ledger_rebuild,
+    test_release,
+    test_reread,
+    test_retention,
+)
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane_fixtures import put_on_hbase
+
+from onceover.config.endpoints import address
+from onceover.model.window import from_ms
+from onceover_local.stack import Stack
+
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
+lane = test_retention.lane
+AGAIN = (
+    test_adoption.test_appended_and_expired_records_are_adopted_not_lost,
+    test_audit.test_audit_agrees_after_repair_and_names_each_difference,
+    test_conflicts.test_orphans_with_two_contents_in_open_windows_are_decided,
+    test_ledger_rebuild.test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same,
+    test_release.test_lost_ledger_is_rebuilt_with_its_releases,
+    test_reread.test_truncated_window_is_read_again_from_kafka,
+    test_retention.test_certified_windows_are_deleted_and_stay_expired,
+    test_retention.test_killed_expiry_resumes_between_its_steps,
+    test_retention.test_late_record_in_a_moved_file_is_brought_back,
+    test_retention.test_kept_file_cannot_be_moved_by_a_paused_driver,
+)
+globals().update({test.__name__: test for test in AGAIN})
+
+
+@pytest.fixture
+def lanes(lanes: Callable[..., Lane], stack: Stack) -> Callable[..., Lane]:
+    """Return a maker of lanes whose raw is on HBase."""
+    return put_on_hbase(lanes, stack)
+
+
+def test_line_is_found_by_the_rows_that_the_docs_name(lanes: Callable[..., Lane]) -> None:
+    made = lanes(most=5)
+    made.produce([event(n) for n in range(10)])
+    made.ingest()
+    host, port = address("hbase").split(":")
+    with closing(happybase.Connection(host, int(port), timeout=30_000)) as connection:
+        table = connection.table("onceover_raw")
+        path = made.layout.window_file(from_ms(NOON_MS))
+        prefix = table.row(f"n:{path}".encode())[b"d:b"].partition(b" ")[0]
+        cells = [columns[b"d:b"] for _, columns in table.scan(row_prefix=prefix)]
+    assert [cell.count(b'"amount": 1') for cell in cells] == [5], "whole lines"

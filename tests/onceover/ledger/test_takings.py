@@ -1,0 +1,148 @@
+"""A window has one holder, from when a person takes it until its next certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from bench import large_ledger
+from bench.large_ledger import LargeLedger, start_of
+
+from onceover.errors import TakenError, UsageError
+from onceover.explain import page
+from onceover.ledger.database import Connection, connect
+from onceover.ledger.takings import list_takings, release_windows, take_windows
+from onceover.ledger.window_history import read_window_history
+from onceover.model.window import WindowRange
+
+pytestmark = pytest.mark.stack
+NAME = "held"
+MINUTES = int((start_of(1) - start_of(0)) / timedelta(minutes=1))
+SPAN = WindowRange(start_of(2), start_of(6), MINUTES)
+HOSTILE = "'; DROP TABLE onceover.taking; -- <script>alert(1)</script> %s {0}"
+
+
+@pytest.fixture
+def ledger(connection: Connection) -> Iterator[LargeLedger]:
+    """Windows 3, 4 and 5 are not certified."""
+    built = large_ledger.build(connection, NAME, 10, rows=True)
+    bump(connection, 3, 4, 5)
+    yield built
+    large_ledger.drop(connection, built)
+
+
+def bump(connection: Connection, *windows: int) -> None:
+    connection.execute(
+        'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
+        [NAME, [start_of(n) for n in windows]],
+    )
+
+
+def certify(connection: Connection, window: int) -> None:
+    """Give the window a new certificate, a copy of its last one, at its present version."""
+    columns = ", ".join(
+        row["column_name"]
+        for row in connection.execute(
+            "SELECT column_name FROM information_schema.columns WHERE table_schema = 'onceover' "
+            "AND table_name = 'certificate' AND is_identity = 'NO' AND column_name <> 'version' "
+        )
+    )
+    key = [NAME, start_of(window)]
+    (row,) = connection.execute(
+        f"INSERT INTO onceover.certificate ({columns}, version) SELECT {columns}, version + 1 "
+        "FROM onceover.certificate WHERE pipeline = %s AND window_start = %s "
+        "ORDER BY certificate_id DESC LIMIT 1 RETURNING certificate_id, version",
+        key,
+    ).fetchall()
+    connection.execute(
+        'UPDATE onceover."window" SET certificate_id = %s, certified_version = %s, version = %s '
+        "WHERE pipeline = %s AND window_start = %s",
+        [row["certificate_id"], row["version"], row["version"], *key],
+    )
+
+
+def list_holders(connection: Connection) -> list[tuple[int, str, str]]:
+    return [(each.windows, each.who, each.ticket) for each in list_takings(connection, NAME)]
+
+
+def test_windows_that_are_not_certified_are_taken(connection: Connection, ledger: LargeLedger) -> None:
+    assert take_windows(connection, NAME, SPAN, "kim", "INC-1") == (3, [])
+    (taking,) = list_takings(connection, NAME)
+    assert (taking.start, taking.end) == (start_of(3), start_of(6))
+    assert list_holders(connection) == [(3, "kim", "INC-1")]
+    with pytest.raises(UsageError, match="all that are there are certified or expired"):
+        take_windows(connection, NAME, WindowRange(start_of(0), start_of(2), MINUTES), "kim", "INC-1")
+    assert len(page.read_history(connection, NAME)) == 1, "what was refused left no trace"
+
+
+def test_certificate_ends_a_taking_for_ever(connection: Connection, ledger: LargeLedger) -> None:
+    take_windows(connection, NAME, SPAN, "kim", "INC-1")
+    certify(connection, 3)
+    assert list_holders(connection) == [(2, "kim", "INC-1")]
+    bump(connection, 3)
+    assert list_holders(connection) == [(2, "kim", "INC-1")], "a window that is wrong once more is not taken"
+    for window in (4, 5):
+        certify(connection, window)
+    assert list_holders(connection) == []
+
+
+def test_second_person_hears_of_the_first_and_may_take_over(connection: Connection, ledger: LargeLedger) -> None:
+    take_windows(connection, NAME, SPAN, "kim", "INC-1")
+    part = WindowRange(start_of(4), start_of(6), MINUTES)
+    with pytest.raises(TakenError, match=r"^2 windows, .* taken by kim for INC-1 at .*; ask there, or give a reason"):
+        take_windows(connection, NAME, part, "lee", "INC-2")
+    assert list_holders(connection) == [(3, "kim", "INC-1")]
+
+    windows, before = take_windows(connection, NAME, part, "lee", "INC-2", "kim's shift has ended")
+
+    assert (windows, [(each.windows, each.who) for each in before]) == (2, [(2, "kim")])
+    assert list_holders(connection) == [(1, "kim", "INC-1"), (2, "lee", "INC-2")]
+    assert take_windows(connection, NAME, part, "lee", "INC-3") == (2, []), "one's own need no reason"
+
+
+def test_of_two_who_take_at_once_one_is_refused(connection: Connection, ledger: LargeLedger) -> None:
+    def take(who: str) -> str:
+        with connect(connection.info.dsn) as own:
+            try:
+                take_windows(own, NAME, SPAN, who, f"of {who}")
+            except TakenError as error:
+                return str(error)
+        return ""
+
+    with ThreadPoolExecutor(4) as threads:
+        said = list(threads.map(take, ("ann", "bob", "kim", "lee")))
+
+    ((windows, who, _),) = list_holders(connection)
+    assert (windows, said.count("")) == (3, 1)
+    assert all(f"taken by {who} for of {who}" in each for each in said if each)
+
+
+def test_release_of_anothers_windows_needs_a_reason(connection: Connection, ledger: LargeLedger) -> None:
+    take_windows(connection, NAME, SPAN, "kim", "INC-1")
+    with pytest.raises(TakenError, match="release them"):
+        release_windows(connection, NAME, SPAN, "lee")
+    assert release_windows(connection, NAME, SPAN, "kim") == (3, [])
+    assert list_holders(connection) == []
+    with pytest.raises(UsageError, match="is taken; list"):
+        release_windows(connection, NAME, SPAN, "kim")
+    assert [each.what for each in page.read_history(connection, NAME)] == ["release windows", "take windows for INC-1"]
+
+
+def test_holder_is_shown_wherever_a_window_is(connection: Connection, ledger: LargeLedger) -> None:
+    take_windows(connection, NAME, WindowRange(start_of(4), start_of(5), MINUTES), HOSTILE, HOSTILE)
+
+    rows = page.list_trouble(connection, NAME).rows
+    assert [(each.start, each.taken_by, each.ticket) for each in rows] == [
+        (start_of(3), None, None),
+        (start_of(4), HOSTILE, HOSTILE),
+        (start_of(5), None, None),
+    ]
+    (line,) = (each for each in page.list_pipelines(connection) if each.name == NAME)
+    assert [each.who for each in line.taken] == [HOSTILE]
+    held = read_window_history(connection, NAME, start_of(4))["taken"]
+    assert held == list(line.taken)
+    certify(connection, 4)
+    bump(connection, 4)
+    assert {each.taken_by for each in page.list_trouble(connection, NAME).rows} == {None}

@@ -1,0 +1,168 @@
+"""What a person decides in Airflow reaches the functions of the command line, with Airflow's user and the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from airflow.sdk import Context
+
+from onceover.context import PipelineContext
+from onceover.detection import future_range, holes
+from onceover.errors import TerminalError, UsageError
+from onceover.ledger import takings
+from onceover.ledger.decisions import DecidedConflicts
+from onceover.ledger.takings import Taking
+from onceover.model.conflict import ContestedId
+from onceover.model.dag_run import DagRun
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.window import Window, WindowRange
+from onceover.repair import decide, revisions
+from onceover.repair.revisions import RestoreResult
+from onceover_airflow.operators.decisions import AcceptLossOperator, DecideOperator, RestoreOperator, TakeOperator
+
+pytestmark = pytest.mark.airflow
+FIVE = datetime(2013, 1, 1, 5, tzinfo=UTC)
+SOURCE = KafkaPartition("1f2e3d4c", 0)
+RECORD = "1f2e3d4c-00000-0000000000000001200"
+WHY = {"reason": " INC-42 "}
+
+
+@dataclass(frozen=True)
+class Run:
+    dag_id: str = "a_decision"
+    run_id: str = "manual__1"
+    run_type: str = "manual"
+    triggering_user_name: str | None = "ada"
+
+
+@dataclass
+class Library:
+    """A double of the three functions that write decisions."""
+
+    left: tuple[ContestedId, ...] = ()
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def decide(self, context: PipelineContext, window: Window, record: str, keep: str, *by: str) -> DecidedConflicts:
+        self.calls.append((context.name, str(window), record, keep, *by))
+        return DecidedConflicts(2, (FIVE, FIVE.replace(hour=7)), self.left)
+
+    def accept_loss(
+        self, context: PipelineContext, span: OffsetRange, windows: WindowRange, *by: str, **kind: bool
+    ) -> tuple[tuple[OffsetRange, ...], list[datetime]]:
+        self.calls.append((context.name, str(span), windows.start, windows.end, *by, kind))
+        return (span,), [FIVE]
+
+    def restore(self, *arguments: Any, dag_run: DagRun) -> RestoreResult:
+        self.calls.append((*arguments[2:], dag_run))
+        return RestoreResult(3, 5, 12, 60)
+
+    def take(self, *arguments: Any) -> tuple[int, list[Taking]]:
+        self.calls.append(arguments[1:])
+        return 2, [Taking(FIVE, FIVE.replace(hour=7), 2, "bob", "INC-1", None, FIVE)]
+
+
+@pytest.fixture
+def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
+    stand_in = Library()
+    monkeypatch.setattr(decide, "decide", stand_in.decide)
+    monkeypatch.setattr(holes, "accept_loss", stand_in.accept_loss)
+    monkeypatch.setattr(revisions, "restore_revision", stand_in.restore)
+    monkeypatch.setattr(takings, "take_windows", stand_in.take)
+    monkeypatch.setattr(takings, "release_windows", stand_in.take)
+    monkeypatch.setattr(PipelineContext, "ledger", None)
+    monkeypatch.setattr(future_range, "read_last_end", lambda connection, pipeline: None)
+    for name in ("require_own_root", "require_same_contract"):
+        monkeypatch.setattr(PipelineContext, name, lambda context: None)
+    monkeypatch.setattr(PipelineContext, "read_registration", lambda context: context)
+    return stand_in
+
+
+def context(**params: Any) -> Context:
+    return cast(Context, {"dag_run": Run(), "params": params})
+
+
+def test_decision_is_kept_under_the_name_of_airflows_user(library: Library) -> None:
+    of_form = {"window": "2013-01-01T05:00Z", "id": RECORD, "keep": " 0011 "}
+
+    done = DecideOperator(task_id="decide", pipeline="events").execute(context(**of_form, **WHY))
+
+    assert library.calls == [("events", "2013-01-01T05:00Z", RECORD, "0011", "ada", "INC-42")]
+    assert done == {
+        "pipeline": "events",
+        "ids": 2,
+        "windows": ["2013-01-01T05:00Z", "2013-01-01T07:00Z"],
+        "end": "2013-01-01T08:00Z",
+    }
+
+
+def test_decision_about_all_is_red_while_some_are_left(library: Library) -> None:
+    library.left = (ContestedId(SOURCE, 1200, (("aa", 1), ("bb", 2))),)
+    of_form = {"window": "2013-01-01T05:00Z", "id": "all", "keep": "newest"}
+    with pytest.raises(TerminalError, match=f"1 ID of window 2013-01-01T05:00Z of events left.*{RECORD}"):
+        DecideOperator(task_id="decide", pipeline="events").execute(context(**of_form, **WHY))
+
+
+@pytest.mark.parametrize("kind", ["expired", "unreadable", "overwritten"])
+def test_loss_is_accepted_for_the_windows_of_the_form(library: Library, kind: str) -> None:
+    times = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z"}
+    operator = AcceptLossOperator(task_id="accept", pipeline="events")
+
+    done = operator.execute(context(offsets="1f2e3d4c-0:1200-1300", kind=kind, **times, **WHY))
+
+    flags = {"unreadable": kind == "unreadable", "overwritten": kind == "overwritten"}
+    span = OffsetRange(SOURCE, 1200, 1300)
+    assert library.calls == [("events", str(span), FIVE, FIVE.replace(hour=7), "ada", "INC-42", flags)]
+    assert done == {"pipeline": "events", "offsets": 100, "ranges": 1, "reopened": 1}
+
+
+def test_restore_names_its_run_and_revision(library: Library) -> None:
+    operator = RestoreOperator(task_id="restore", pipeline="events")
+
+    done = operator.execute(context(window="2013-01-01T05:00Z", revision=3, **WHY))
+
+    assert library.calls == [(FIVE, 3, "ada", "INC-42", DagRun("a_decision", "manual__1"))]
+    assert (done["window"], done["revision"], done["source"]) == ("2013-01-01T05:00Z", 5, 3)
+
+
+def test_windows_are_taken_and_released_by_airflows_user(library: Library) -> None:
+    operator, times = (
+        TakeOperator(task_id="take", pipeline="events"),
+        {"from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z"},
+    )
+    span = WindowRange(FIVE, FIVE.replace(hour=7), 60)
+
+    taken = operator.execute(context(ticket=" INC-42 ", reason=None, release=False, **times))
+    released = operator.execute(context(ticket=None, reason=" my  shift ", release=True, **times))
+
+    assert library.calls == [("events", span, "ada", "INC-42", None), ("events", span, "ada", "my shift")]
+    assert taken == {"pipeline": "events", "taken": 2, "from": ["bob"]}
+    assert released == {"pipeline": "events", "released": 2, "from": ["bob"]}
+
+
+@pytest.mark.parametrize(
+    ("operator", "params", "said"),
+    [
+        (RestoreOperator, {"window": "2013-01-01T05:00Z"}, "a restore needs a reason"),
+        (RestoreOperator, {"window": "2013-01-01T05:01Z", **WHY}, "is not the start of a window"),
+        (RestoreOperator, {"window": "2999-01-01T05:00Z", **WHY}, "in the future"),
+        (RestoreOperator, {"window": "2013-01-01T05:00Z", "revision": "3; x", **WHY}, "'revision' is a str"),
+        (RestoreOperator, {**WHY}, "'window' is missing"),
+        (DecideOperator, {"window": "2013-01-01T05:00Z", "id": RECORD, "keep": 7, **WHY}, "'keep' is not a text"),
+        (AcceptLossOperator, {"kind": "gone", **WHY}, "choose one of"),
+        (TakeOperator, {"ticket": " ", **WHY}, "'ticket' is not a text"),
+        (TakeOperator, {"ticket": "a\x1b[2Jb", **WHY}, "cannot be shown"),
+        (TakeOperator, {"ticket": "x" * 101, **WHY}, "the limit is 100"),
+        (TakeOperator, {"ticket": "INC-1", "release": "false", **WHY}, "'release' is a str"),
+        (TakeOperator, {"ticket": "INC-1", **WHY}, "names no windows"),
+        (AcceptLossOperator, {"kind": "expired", "offsets": "x", **WHY}, "x"),
+        (AcceptLossOperator, {"kind": "expired", "offsets": "1f2e3d4c-0:1-2", **WHY}, "names no windows"),
+    ],
+)
+def test_malformed_form_is_refused(library: Library, operator: Any, params: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        operator(task_id="decide", pipeline="events").execute(context(**params))
+    assert library.calls == []

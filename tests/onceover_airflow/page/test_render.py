@@ -1,0 +1,169 @@
+"""Nothing that a record, a reason, a name or an error contains becomes markup, on any page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pytest
+
+from onceover.explain.finding_text import FindingText
+from onceover.explain.page import PastAct, PipelineLine, RequestProgress, TroubledRange, TroublePage
+from onceover.ledger.takings import Taking
+from onceover.ledger.windows import WindowState
+from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind
+from onceover.model.window import Window, WindowRange
+from onceover.observability.snapshot import DriverState
+
+pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("default")]
+
+HOSTILE: Final = "'\"><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7*7 }}"
+AT: Final = datetime(2013, 1, 5, 14, tzinfo=UTC)
+WINDOW: Final = Window.at(AT, 60)
+SPAN: Final = WindowRange(WINDOW.start, WINDOW.end, 60)
+ROW: Final = {
+    "start": AT,
+    "end": WINDOW.end,
+    "state": HOSTILE,
+    "reason": HOSTILE,
+    "finished_at": AT,
+    "blocked": True,
+    "before": 1,
+    "after": 2,
+    "window_state": HOSTILE,
+}
+TAKEN: Final = Taking(AT, WINDOW.end, 1, HOSTILE, HOSTILE, HOSTILE, AT)
+FINDING: Final = {"kind": HOSTILE, "what": HOSTILE, "how": HOSTILE, "first_seen_at": AT, "since": AT}
+KNOWN: Final = {
+    "state": HOSTILE,
+    "sentence": HOSTILE,
+    "verdict": HOSTILE,
+    "judged_now": False,
+    "not_judged_because": HOSTILE,
+    "findings": [FINDING, {**FINDING, "kind": "conflict"}],
+    "next_steps": [{"text": HOSTILE, "command": HOSTILE}],
+    "counts": {"lines": 2, "distinct": None, "counted": 2, "certified": None},
+    "certificate_text": HOSTILE,
+    "certificate_rests_on_text": HOSTILE,
+    "places": [HOSTILE],
+    "ledger": {
+        "window": {"blocked_why": HOSTILE},
+        "taken": [TAKEN],
+        "losses": [{"text": HOSTILE}],
+        "repairs": [{"text": HOSTILE, "request_id": 7, "before": {"revision": 1}}],
+        "landings": [
+            {
+                "landing_id": 1,
+                "batch_id": 1,
+                "byte_start": 0,
+                "byte_end": 9,
+                "records": 1,
+                "landed_at": AT,
+                "text": HOSTILE,
+                "offset_ranges": [[HOSTILE, 0, 0, 1]],
+            }
+        ],
+        "left_out": {"landings": 0},
+    },
+}
+
+
+class _Planned:
+    """A planned window; PlannedRepair itself takes no hostile kind."""
+
+    window, lines, counted, distinct, change = WINDOW, 1, None, 1, None
+    findings = (Finding(Kind.LATE, {}),)
+
+
+PLAN: Final = {
+    "token": HOSTILE,
+    "windows": [_Planned()],
+    "changing": 1,
+    "totals": {"windows": 1, "lines": 1, "bytes": 1, "change": 0, "unknown_changes": 1},
+}
+PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "pipelines.html": {
+        "pipelines": [
+            PipelineLine(HOSTILE, DriverState.DEAD, AT, {WindowState.FAILED: 1}, 1,
+                         {"windows": 1, "too_many": 1, "too_few": 1, "since": AT}, {}, {}, AT, (), (TAKEN,))
+        ],
+        "idle": [HOSTILE],
+    },
+    "idle.html": {"pipeline": HOSTILE},
+    "refusal.html": {"title": "No", "detail": HOSTILE},
+    "pipeline.html": {
+        "pipeline": HOSTILE,
+        "may_lose": False,
+        "minutes": 60,
+        "watermark": AT,
+        "counts": {"failed": 1},
+        "start": AT,
+        "end": AT,
+        "day": None,
+        "trouble": TroublePage(
+            (TroubledRange(AT, WINDOW.end, 1, HOSTILE, (HOSTILE,), AT, None, AT, 3, *(HOSTILE,) * 4),), AT
+        ),
+        "holes": [FINDING],
+        "history": [PastAct(AT, HOSTILE, HOSTILE, HOSTILE, 1, AT, 1, HOSTILE, HOSTILE)],
+    },
+    "window.html": {
+        "pipeline": HOSTILE,
+        "window": WINDOW,
+        "known": KNOWN,
+        "may_decide": False,
+        "may_restore": False,
+        "may_take": False,
+        "of_pipeline": [(HOSTILE, FindingText(HOSTILE, HOSTILE))],
+        "span": SPAN,
+        "plan": PLAN,
+        "force": True,
+        "not_planned": None,
+        "why": HOSTILE,
+        "may": False,
+    },
+    "range.html": {
+        "pipeline": HOSTILE,
+        "span": SPAN,
+        "plan": PLAN,
+        "taken": [TAKEN],
+        "force": False,
+        "why": HOSTILE,
+        "may": True,
+        "may_take": True,
+    },
+    "run.html": {
+        "dag_id": HOSTILE,
+        "run_id": HOSTILE,
+        "requests": [
+            RequestProgress(1, HOSTILE, HOSTILE, HOSTILE, AT, HOSTILE, HOSTILE, {}, 1, 0, False, HOSTILE, (ROW,))
+        ],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("template", PAGES)
+def test_hostile_text_is_shown_and_is_no_markup(template: str) -> None:
+    from onceover_airflow.page.render import render
+
+    page = bytes(render(template, **PAGES[template]).body).decode()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "alert(1)</script>" not in page
+    assert "<img" not in page
+    assert "49" not in page
+
+
+def test_every_template_is_tried_with_hostile_text() -> None:
+    from importlib.resources import files
+
+    there = {each.name for each in files("onceover_airflow.page").joinpath("templates").iterdir()}
+    assert there - {"base.html", "_repair.html", "_button.html", "_take.html"} == set(PAGES)
+
+
+def test_signs_and_words_of_the_strip_are_of_the_same_states() -> None:
+    from onceover.explain.page.strip import MEANINGS
+    from onceover_airflow.page.render import GLYPHS
+
+    assert set(GLYPHS) >= set(MEANINGS)
+    assert len(set(GLYPHS.values())) == len(GLYPHS), "two states have one sign"
