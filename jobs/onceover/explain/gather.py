@@ -42,6 +42,7 @@ class WindowFacts:
     of_pipeline: tuple[Finding, ...]
     watermark: datetime | None
     every_window_closed: bool
+    raw_store: str
     window_file: str
     parquet: Mapping[str, Any] | None
     has_unknown_parquet: bool
@@ -104,6 +105,7 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
         of_pipeline=of_pipeline,
         watermark=registered.watermark,
         every_window_closed=registered.every_window_closed,
+        raw_store=context.pipeline.storage.raw_store,
         window_file=context.layout.window_file(window.start),
         parquet=parquet,
         has_unknown_parquet=any(f.kind is Kind.MISSING_FILE for f in judged or ())

@@ -22,7 +22,7 @@ def describe_window(known: WindowFacts) -> dict[str, object]:
         "findings_of_pipeline": [{"kind": f.kind, "evidence": f.evidence} for f in known.of_pipeline],
         "judged_now": known.judged is not None,
         "not_judged_because": known.not_judged,
-        "file": {"path": known.window_file, "length": known.file_length},
+        "file": {"store": known.raw_store, "path": known.window_file, "length": known.file_length},
         "parquet": known.parquet,
         "aggregates": known.aggregates,
         "watermark": known.watermark,

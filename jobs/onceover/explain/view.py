@@ -140,14 +140,19 @@ def describe_certificate(facts: WindowFacts) -> str:
     return text + earlier
 
 
+# By raw store: what shows how long a window's file is, and the store's name.
+_OF_RAW = {"hdfs": ("the file's length", "HDFS"), "hbase": ("the end of the file's last cell", "HBase")}
+
+
 def describe_certificate_basis(facts: WindowFacts) -> str | None:
     """Describe what the window's certificate rests on; None without a certificate."""
     rests_on = facts.rows["rests_on"]
     if rests_on is None:
         return None
+    length, store = _OF_RAW.get(facts.raw_store, ("the file's length", facts.raw_store))
     bases = {
-        "ledger": "the ledger's counts and digests, and the file's length",
-        "raw": "every line of the window's raw, compared with the ledger",
+        "ledger": f"the ledger's counts and digests, and {length} on {store}",
+        "raw": f"every line of the window's raw on {store}, compared with the ledger",
     }
     parts = [bases[rests_on["basis"]]]
     if rests_on["by_value"] is not None:
@@ -184,7 +189,8 @@ def list_places(facts: WindowFacts) -> list[str]:
     """List the places of the window's raw, Parquet file and aggregates, one line each."""
     length = "" if facts.file_length is None else f" ({facts.file_length:,} bytes)"
     select = f"SELECT * FROM {facts.aggregates} WHERE window_start = '{format_moment(facts.window.start)}'"
-    places = [f"Raw: {facts.window_file}{length}", f"Aggregates: {select}"]
+    _, store = _OF_RAW.get(facts.raw_store, ("", facts.raw_store))
+    places = [f"Raw on {store}: {facts.window_file}{length}", f"Aggregates: {select}"]
     if facts.parquet is not None:
         beside = "the text before it has expired" if facts.parquet["replaces_text"] else "beside the text"
         places.insert(1, f"Parquet: {facts.parquet['path']} ({facts.parquet['bytes']:,} bytes), {beside}")

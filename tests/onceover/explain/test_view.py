@@ -36,6 +36,7 @@ def make_facts(state: str, expired_why: str | None) -> WindowFacts:
         of_pipeline=(),
         watermark=None,
         every_window_closed=True,
+        raw_store="hdfs",
         window_file="/raw",
         parquet=None,
         has_unknown_parquet=False,
@@ -95,7 +96,24 @@ def test_certificate_says_what_its_records_count_by(by_columns: int | None, by_v
                 "evaluated_by": []}  # fmt: skip
     certified = make_facts("certified", None)
     text = describe_certificate_basis(replace(certified, rows={**certified.rows, "rests_on": rests_on})) or ""
-    assert text.endswith(f"with the ledger{said}.")
+    assert text == f"It rests on every line of the window's raw on HDFS, compared with the ledger{said}."
+
+
+@pytest.mark.parametrize(
+    ("store", "said"),
+    [
+        ("hdfs", "the file's length on HDFS"),
+        ("hbase", "the end of the file's last cell on HBase"),
+        ("folder", "the file's length on folder"),
+    ],
+)
+def test_certificate_from_the_ledger_names_what_its_raw_store_shows(store: str, said: str) -> None:
+    rests_on: dict[str, object] = {"basis": "ledger", "by_columns": None, "by_value": None, "adopted": (),
+                "lost_offsets": 0, "decisions": 0, "pending": [], "contract_versions": [],
+                "evaluated_by": []}  # fmt: skip
+    certified = replace(make_facts("certified", None), raw_store=store)
+    text = describe_certificate_basis(replace(certified, rows={**certified.rows, "rests_on": rests_on}))
+    assert text == f"It rests on the ledger's counts and digests, and {said}; no landing."
 
 
 def test_certificate_names_the_versions_that_evaluated_its_lines() -> None:
