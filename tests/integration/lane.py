@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -283,12 +283,9 @@ class Lane:
         """Return every intact line with its file; leaves out torn lines."""
         lines = []
         for name, content in self.raw().items():
-            for text in content.split(b"\n"):
-                if text:
-                    try:
-                        lines.append((name, decode(text)))
-                    except CorruptLineError:
-                        continue
+            for text in filter(None, content.split(b"\n")):
+                with suppress(CorruptLineError):
+                    lines.append((name, decode(text)))
         return lines
 
     def log(self) -> dict[tuple[int, int], tuple[bytes | None, bytes | None]]:

@@ -12,7 +12,7 @@ from tests.integration.sink_kills import MISCOUNTED, TRANSACTIONAL, find_kinds, 
 
 from onceover.errors import TransientError, UsageError
 from onceover.fault_points import Step
-from onceover.ledger import frontiers
+from onceover.ledger import landed_offsets
 from onceover.model.finding_kinds import Kind
 from onceover.model.pipeline import OFFSET_STORES
 
@@ -75,7 +75,7 @@ def test_transactional_sink_aborts_on_offsets_landed_meanwhile(lanes: Lanes, mon
     with lane.driver() as driver:
         driver._offsets.store.save({0: 3}, "")
         with monkeypatch.context() as patch:  # as if the plan had been made before the landing
-            patch.setattr(frontiers, "list_landed", lambda *_: ())
+            patch.setattr(landed_offsets, "list_landed", lambda *_: ())
             with pytest.raises(TransientError, match="has landed meanwhile"):
                 driver.turn()
         assert driver.turn().batch_id is None

@@ -13,7 +13,7 @@ from onceover.errors import UsageError
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count
-from onceover.ledger.frontiers import read_accounted
+from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.releases import list_releases
 from onceover.model.conflict import Decision
 from onceover.model.digest import Digest

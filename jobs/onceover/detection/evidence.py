@@ -14,7 +14,7 @@ from onceover.ledger.conflicts import read_contested
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count, read_digest
 from onceover.ledger.exact_ranges import ACCOUNTING
-from onceover.ledger.frontiers import read_accounted
+from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.log_cuts import LOG_MAY_DIFFER
 from onceover.ledger.windows import count_open_windows
 from onceover.model.conflict import UNCONTESTED, Contested

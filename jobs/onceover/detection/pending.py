@@ -14,8 +14,8 @@ from datetime import datetime
 from onceover.context import PipelineContext
 from onceover.detection.look import Look
 from onceover.ledger.certificates import list_pending, reopen_certified
-from onceover.ledger.frontiers import read_accounted
 from onceover.ledger.gap_sets import ranges_as_json
+from onceover.ledger.landed_offsets import read_accounted
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange, intersect, subtract

@@ -32,7 +32,7 @@ from onceover.ingest.starts import ReadPositions
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.reader import KafkaSource
-from onceover.ledger import batches, drivers, refills
+from onceover.ledger import batches, drivers, landed_offsets, refills
 from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, DatabaseError
@@ -159,7 +159,7 @@ class Ingest:
         return next(iter(self._registered.cutovers.cut_by_version(chosen).values()), ())
 
     def _read_bounds(self, facts: TopicFacts, at: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
-        return ledger_frontiers.read_landed_bounds(self._connection, self._epoch.pipeline, facts.generation, at)
+        return landed_offsets.read_landed_bounds(self._connection, self._epoch.pipeline, facts.generation, at)
 
     def _run_batch(self, ranges: Sequence[OffsetRange], facts: TopicFacts, waited: float | None = None) -> Progress:
         """Carry out steps 2 to 7; offsets in the ledger share step 5's transaction.

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
-from onceover.ledger import frontiers
+from onceover.ledger import frontiers, landed_offsets
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.log_comparison import LogComparison
@@ -90,9 +90,9 @@ class ReadPositions:
 
     def list_landed(self, ranges: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
         """Return which of these offsets have landed and are skipped: none unless what landed is."""
-        return (
-            frontiers.list_landed(self._connection, self._epoch.pipeline, ranges) if self._policy.skips_landed else ()
-        )
+        if not self._policy.skips_landed:
+            return ()
+        return landed_offsets.list_landed(self._connection, self._epoch.pipeline, ranges)
 
     def leave_fresh(self, ranges: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
         """Return those of the offsets to be read that must not have landed: none unless what landed is skipped, and

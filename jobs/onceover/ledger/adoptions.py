@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
-from onceover.ledger import frontiers, losses
+from onceover.ledger import frontiers, landed_offsets, losses
 from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
@@ -60,7 +60,7 @@ def adopt(
     with connection.transaction():
         own = {each.window_start for each in orphans if each.window_start}
         locked = lock_rows(connection, pipeline, own.union(losses.list_stating(connection, pipeline, ids)))
-        accounted = list(frontiers.read_accounted(connection, pipeline))
+        accounted = list(landed_offsets.read_accounted(connection, pipeline))
         adopted: list[Orphans] = []
         for each in orphans:
             if _is_current(connection, pipeline, each) and not _has_landed(connection, pipeline, each, accounted):

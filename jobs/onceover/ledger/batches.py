@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain, groupby
-
-from psycopg.types.json import Jsonb
 
 from onceover.errors import FencedError, TransientError
 from onceover.ledger import losses
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_arrays
 from onceover.ledger.drivers import Epoch, require_epoch
-from onceover.ledger.frontiers import advance, list_landed
+from onceover.ledger.frontiers import advance
+from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.locks import lock_rows, require_locked
+from onceover.ledger.range_reads import note_read_until, record_read
 from onceover.ledger.refills import mark_landed
 from onceover.ledger.rollups import keep_apart
 from onceover.ledger.suspicions import Suspicion, find_suspicions, read_reach, record_suspicions
@@ -98,10 +98,10 @@ def land_batch(
             bump_versions(connection, epoch.pipeline, stating)
         reach = read_reach(connection, epoch.pipeline)
         keep_apart(connection, epoch.pipeline, (piece for piece in ids if piece.start < reach.get(piece.source, 0)))
-        _record_read(connection, batch_id, read)
+        record_read(connection, batch_id, read)
         for _, pieces in groupby(sorted(ids), key=lambda piece: piece.source):
             advance(connection, epoch.pipeline, list(pieces))
-        _note_read_until(connection, epoch.pipeline, read)
+        note_read_until(connection, epoch.pipeline, read)
         mark_landed(connection, epoch.pipeline, batch_id)
         record_suspicions(connection, epoch.pipeline, found)
 
@@ -220,45 +220,6 @@ def _insert_landings(connection: Connection, pipeline: str, batch_id: int, landi
             [part.source.generation for _, part in parts],
             [part.source.kafka_partition for _, part in parts],
             *digest_arrays([part.digest for _, part in parts]),
-        ],
-    )
-
-
-def _record_read(connection: Connection, batch_id: int, read: Iterable[RangeRead]) -> None:
-    connection.cursor().executemany(
-        """
-        UPDATE onceover.batch_range SET max_event_time = %s, oldest_record = %s, records = %s, high1 = %s, low1 = %s,
-          high2 = %s, low2 = %s, leader_epochs = %s
-        WHERE batch_id = %s AND generation = %s AND kafka_partition = %s AND start_offset = %s
-        """,
-        [
-            (
-                piece.max_event_time,
-                piece.oldest_record,
-                *piece.digest.as_tuple(),
-                Jsonb(piece.leader_epochs),
-                batch_id,
-                piece.offsets.source.generation,
-                piece.offsets.source.kafka_partition,
-                piece.offsets.start,
-            )
-            for piece in read
-        ],
-    )
-
-
-def _note_read_until(connection: Connection, pipeline: str, read: Iterable[RangeRead]) -> None:
-    """Note the oldest record of the ranges that reach furthest: those behind them are hardly older."""
-    connection.cursor().executemany(
-        """
-        UPDATE onceover.kafka_partition SET read_until = greatest(read_until, %s)
-        WHERE pipeline = %s AND generation = %s AND kafka_partition = %s AND reach = %s
-        """,
-        [
-            (piece.oldest_record, pipeline, at.generation, at.kafka_partition, piece.offsets.end)
-            for piece in read
-            for at in (piece.offsets.source,)
-            if piece.oldest_record
         ],
     )
 

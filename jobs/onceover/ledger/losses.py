@@ -11,7 +11,8 @@ from onceover.errors import UsageError
 from onceover.ledger import refills
 from onceover.ledger.blocked import end_blocked, list_blocked
 from onceover.ledger.database import Connection
-from onceover.ledger.frontiers import advance, advance_over_all, list_landed, read_holes
+from onceover.ledger.frontiers import advance, advance_over_all, read_holes
+from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.unreadable import list_to_read_again
 from onceover.ledger.windows import bump_versions

@@ -17,7 +17,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.decisions import list_decisions
 from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.findings import record_windows_findings
-from onceover.ledger.frontiers import read_accounted
+from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.landings import read_landings
 from onceover.ledger.log_cuts import LOG_MAY_DIFFER, WHY_CUT
 from onceover.ledger.windows import LOG_UNTIL, cut_into_chunks, lock_windows

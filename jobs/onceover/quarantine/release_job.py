@@ -28,7 +28,7 @@ from onceover.ledger import batches, releases
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import Epoch, record_versions
 from onceover.ledger.expiries import list_expired
-from onceover.ledger.frontiers import read_accounted
+from onceover.ledger.landed_offsets import read_accounted
 from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange, split
 from onceover.model.record import ID_COLUMNS

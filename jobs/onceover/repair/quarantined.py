@@ -13,7 +13,7 @@ from onceover.detection.own_offsets import read_own_offsets
 from onceover.detection.searchable_days import find_searchable_days
 from onceover.ledger.adoptions import Orphans, adopt
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.frontiers import read_accounted
+from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.quarantine_days import record_search
 from onceover.lines.contract_names import name_contracts
 from onceover.model.digest import HALVES

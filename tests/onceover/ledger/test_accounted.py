@@ -9,7 +9,8 @@ import pytest
 
 from onceover.config.endpoints import address
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.frontiers import advance, read_accounted, read_largest_ends
+from onceover.ledger.frontiers import advance, read_largest_ends
+from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover_local.stack import Stack

@@ -16,7 +16,8 @@ from onceover.kafka.reader import KafkaSource
 from onceover.ledger import log_comparison, losses
 from onceover.ledger.conflicts import record_contents
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.frontiers import extend, read_accounted
+from onceover.ledger.frontiers import extend
+from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.log_cuts import NOT_WHOLE, Comparison, end_comparisons, list_landed_epochs, record_comparison
 from onceover.ledger.losses import record_overwritten

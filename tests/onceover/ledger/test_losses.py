@@ -16,7 +16,7 @@ from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger import frontiers, log_comparison, losses, refills
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.frontiers import read_accounted, read_landed_bounds
+from onceover.ledger.landed_offsets import read_accounted, read_landed_bounds
 from onceover.ledger.locks import lock_rows
 from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.migrate import upgrade_schema

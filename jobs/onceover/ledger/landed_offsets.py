@@ -1,0 +1,72 @@
+"""Which offsets have landed, from frontiers, the batches around them and accepted losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from onceover.ledger.database import Connection
+from onceover.ledger.exact_ranges import ACCOUNTING
+from onceover.ledger.frontiers import read_progress
+from onceover.ledger.suspicions import read_reach
+from onceover.ledger.unreadable import list_unreadable
+from onceover.model.offsets import KafkaPartition, OffsetRange, intersect
+
+_ACCOUNTED = """
+SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) AS end_offset FROM (
+  SELECT generation, kafka_partition, unnest(
+    int8multirange(int8range(origin, frontier)) - coalesce(lost, '{}') + coalesce(relanded, '{}')
+    + coalesce(beyond, '{}') + coalesce(below, '{}')) AS piece
+  FROM onceover.kafka_partition k, LATERAL (
+    SELECT range_agg(int8range(a.start_offset, a.end_offset)) AS lost,
+      range_agg((SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges}
+        AND r.start_offset < a.end_offset AND r.end_offset > a.start_offset)) AS relanded
+    FROM onceover.accepted_loss a WHERE a.pipeline = k.pipeline AND a.generation = k.generation
+      AND a.kafka_partition = k.kafka_partition AND a.relanded_at IS NULL AND a.kind <> 'overwritten') losses, LATERAL (
+    SELECT
+      (SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges} AND r.end_offset > k.frontier) AS beyond,
+      (SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges} AND r.start_offset < k.origin) AS below
+  ) others WHERE k.pipeline = %(pipeline)s) pieces
+ORDER BY 1, 2, 3
+""".replace(
+    "{ranges}",
+    # The batch is looked up by its key, one range after the other: they are few, and the planner cannot know it.
+    f"""{ACCOUNTING} r WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition
+        AND (SELECT b.pipeline = k.pipeline AND b.state = 'landed' FROM onceover.batch b WHERE b.batch_id = r.batch_id)
+""",
+)
+
+
+def read_accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRange]:
+    """Return the offset ranges of all landed batches, joined where they touch.
+
+    Only landed batches and accepted losses lie between origin and frontier. So the query reads only the batches beyond
+    the frontier, below the origin and across losses, not a year of them.
+    """
+    rows = connection.execute(_ACCOUNTED, {"pipeline": pipeline}).fetchall()
+    return [
+        OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"])
+        for r in rows
+    ]
+
+
+def list_landed(connection: Connection, pipeline: str, ranges: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """Return which of these offsets have landed; for ranges beyond the reach nothing, at the price of one row a Kafka
+    partition."""
+    reach = read_reach(connection, pipeline)
+    below = [piece for piece in ranges if piece.start < reach.get(piece.source, 0)]
+    return intersect(read_accounted(connection, pipeline), below) if below else ()
+
+
+def read_landed_bounds(
+    connection: Connection, pipeline: str, generation: str, at: Mapping[int, int]
+) -> dict[int, tuple[int, ...]]:
+    """Return where landed ranges and unreadable ones begin and end, by Kafka partition, if reading at `at` would replay
+    some of them; for reading that continues at the reach nothing, at the price of one row a Kafka partition."""
+    progress = read_progress(connection, pipeline, generation)
+    if not any(at.get(source.kafka_partition, reach) < reach for source, (_, reach) in progress.items()):
+        return {}
+    bounds: dict[int, set[int]] = {}
+    for piece in (*read_accounted(connection, pipeline), *list_unreadable(connection, pipeline, generation)):
+        if piece.source.generation == generation:
+            bounds.setdefault(piece.source.kafka_partition, set()).update((piece.start, piece.end))
+    return {p: tuple(sorted(offsets)) for p, offsets in bounds.items()}
