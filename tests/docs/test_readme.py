@@ -13,6 +13,7 @@ MOST_LINES = 150
 ORDER = [
     "Onceover",
     "Two commands",
+    "Features",
     "Your own pipeline",
     "A window looks wrong",
     "Guarantees and non-goals",
