@@ -33,7 +33,7 @@ def read_guarded(source: KafkaSource, kafka_partition: int, start: int, end: int
 
 
 def _receive(asked: Asked) -> Iterator[pa.RecordBatch]:
-    at, is_whole = asked.start, False
+    at = asked.start
     with subprocess.Popen(
         [sys.executable, "-m", __name__],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=build_environment(),
@@ -46,11 +46,11 @@ def _receive(asked: Asked) -> Iterator[pa.RecordBatch]:
             for batch in pa.ipc.open_stream(child.stdout):
                 at = batch.column("offset")[-1].as_py() + 1
                 yield batch
-            is_whole = True
         except (pa.ArrowInvalid, OSError):  # it ended in the middle
             pass
         said = child.stderr.read().decode(errors="replace")
-    if is_whole or at >= asked.end:
+    # Arrow takes the end of a pipe between two batches for the end of the stream: only the exit code says which it was.
+    if child.returncode == 0 or at >= asked.end:
         return
     why = said.strip().rpartition("\n")[2]
     if child.returncode == OTHER:

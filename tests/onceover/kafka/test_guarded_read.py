@@ -1,0 +1,69 @@
+"""Reads in a process of their own: how it ended says whether the range was read, and its pipe does not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from onceover.errors import TransientError, UnreadableRecordError
+from onceover.kafka import guarded_read
+from onceover.kafka.child_read import OTHER, UNREADABLE, Asked
+from onceover.kafka.reader import KafkaSource
+
+
+def end_after_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    """Have the process write offset 10 of the range, and end so."""
+    program = tmp_path / "python"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import json, os, signal, sys\n"
+        f"sys.path[:] = {sys.path!r}\n"
+        "import pyarrow as pa\n"
+        "json.load(sys.stdin)\n"
+        "schema = pa.schema([('offset', pa.int64())])\n"
+        "stream = pa.ipc.new_stream(sys.stdout.buffer, schema)\n"
+        "stream.write_batch(pa.RecordBatch.from_arrays([pa.array([10])], schema=schema))\n"
+        "sys.stdout.buffer.flush()\n"
+        "print('\\noffset 11: why', file=sys.stderr, flush=True)\n"
+        f"{ending}\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(guarded_read, "sys", SimpleNamespace(executable=str(program)))
+
+
+def receive(end: int) -> list[int]:
+    source = KafkaSource("127.0.0.1:9", "things", "id")
+    return [
+        at for batch in guarded_read._receive(Asked(source, 0, 10, end)) for at in batch.column("offset").to_pylist()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ending", "error"),
+    [
+        (f"os._exit({UNREADABLE})", UnreadableRecordError),
+        (f"os._exit({OTHER})", TransientError),
+        ("os.kill(os.getpid(), signal.SIGKILL)", UnreadableRecordError),
+        ("os._exit(1)", UnreadableRecordError),
+    ],
+)
+def test_process_that_ends_between_two_batches_has_not_read_the_range(
+    ending: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_after_a_batch(tmp_path, monkeypatch, ending)
+    with pytest.raises(error, match="offset 11"):
+        receive(1000)
+
+
+def test_process_that_dies_behind_the_range_has_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    end_after_a_batch(tmp_path, monkeypatch, f"os._exit({UNREADABLE})")
+    assert receive(11) == [10]
+
+
+def test_process_that_ends_well_has_read_the_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last offsets may hold no record for a reader."""
+    end_after_a_batch(tmp_path, monkeypatch, "stream.close(); sys.stdout.buffer.flush(); os._exit(0)")
+    assert receive(1000) == [10]
