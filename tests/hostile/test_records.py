@@ -37,7 +37,7 @@ TEXT = make_contract(
 )
 ContractOf = Literal["json", "text"]
 CONTRACTS = {"json": JSON, "text": TEXT}
-OFTEN = ("bare", "escapes and commas", "plain digits", "cast", "mutated", "text cast")
+OFTEN = ("bare", "escapes and commas", "plain digits", "cast", "escaped text", "mutated", "text cast")
 """Families that `make test` tries; `make test-faults` tries the others."""
 Family = Callable[[random.Random], bytes]
 
@@ -88,6 +88,7 @@ FAMILIES: dict[str, Family] = {
     "nested": lambda chance: b'{"l":' + b"[" * chance.randrange(1, 5000),
     "far dates": lambda chance: b'{"at":%d}' % chance.choice([10**13 - 1, 10**13, -1, 2**63 - 1, -(2**63), 2**64]),
     "long text": lambda chance: json.dumps({"s": chance.choice("x\0é\ud800") * chance.randrange(1, 3000)}).encode(),
+    "escaped text": lambda chance: b'{"s":"%bz","a":1}' % (b"\\u0434" * chance.randrange(20_000, 50_000)),
     "mutated": mutate,
 }
 TEXTS: dict[str, Family] = {

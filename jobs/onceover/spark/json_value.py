@@ -38,7 +38,9 @@ _HUGE = r"[eE][+-]?\p{Nd}{3}|\p{Nd}[\p{Nd}.]{100}"
 # commas, or in a string of nothing but digits, signs and escapes, which may be digits.
 _SUSPECT = (
     r"[eE][,+-]*+(?:\p{Nd},*+){3}|\p{Nd}[\p{Nd}.,]{100}"
-    r'|"[\p{Nd}+\-.,a-fA-Fu\\]*\\u[\p{Nd}+\-.,a-fA-Fu\\]*"'
+    # Up to its first \u a number has neither that letter nor a backslash. Without steps back: a text of nothing but
+    # escapes, of a megabyte, would keep a core busy for hours.
+    r'|"[\p{Nd}+\-.,a-fA-F]*+\\u[\p{Nd}+\-.,a-fA-Fu\\]*+"'
 )
 
 
