@@ -25,6 +25,7 @@ from onceover.kafka.unreadable_search import find_unreadable
 from onceover.ledger import frontiers, losses
 from onceover.ledger.blocked import list_blocked
 from onceover.ledger.database import Connection
+from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.root import RootRefusedError
 from onceover.ledger.unreadable import list_to_read_again
 from onceover.model.finding import Finding
@@ -156,7 +157,7 @@ def accept_loss(
     if unreadable:
         leader_epoch = _require_unreadable(context, span)
         # What landed under such an offset before the log was cut is another record.
-        _reject_held_in_raw(context, intersect(frontiers.read_holes(context.ledger, context.name), [span]))
+        _reject_held_in_raw(context, subtract([span], list_landed(context.ledger, context.name, [span])))
         return (span,), losses.record_unreadable(
             context.ledger, context.name, span, leader_epoch, windows.start, windows.end, who, why
         )
@@ -235,6 +236,8 @@ def _reject_beyond_end(context: PipelineContext, lost: OffsetRange) -> None:
 
 def _reject_held_in_raw(context: PipelineContext, lost: Sequence[OffsetRange]) -> None:
     """Raise UsageError where raw holds one of the records: it is adopted, or a rebuild of the ledger lands it."""
+    if not lost:
+        return
     if (held := find_held_in_raw(context, lost)) is None:
         if in_parquet := find_held_in_parquet(context, lost):
             path, offset = in_parquet
