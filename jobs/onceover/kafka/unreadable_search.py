@@ -34,7 +34,7 @@ from onceover.model.offsets import OffsetRange
 SEARCH_SECONDS: Final = 30.0
 """For the search of the end. Offsets behind what was proved by then are found once those before are decided on."""
 READ_SECONDS: Final = 300.0
-"""For one read; a reader gives up on a silent broker long before."""
+"""For one read, which goes on where it was by then; a reader gives up on a silent broker long before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Failure:
 
 
 Read = Callable[[int, int], tuple[int, Failure | None]]
-"""Reads `[start, end)`: returns the offset that it reached, and why it got no further, None at the end."""
+"""Reads `[start, end)`: returns the offset that it reached, and why it got no further: None if time ended it, or the end."""
 
 
 def find_unreadable(source: KafkaSource, offsets: OffsetRange, log_end: int) -> Blocked | None:
@@ -57,9 +57,7 @@ def find_unreadable(source: KafkaSource, offsets: OffsetRange, log_end: int) -> 
     at = offsets.start
     while at < offsets.end:
         reached, failure = read(at, offsets.end)
-        if failure is None:
-            return None
-        if reached == at and (failure := explain(read, at)):
+        if reached == at and failure and (failure := explain(read, at)):
             end = find_end(read, at, failure, log_end, _start_clock())
             return Blocked(OffsetRange(offsets.source, at, end), failure.why)
         at = max(reached, at + 1)
@@ -112,18 +110,19 @@ def _read(source: KafkaSource, kafka_partition: int, start: int, end: int) -> tu
     try:
         done = subprocess.run(
             [sys.executable, "-m", __name__],
-            input=Asked(source, kafka_partition, start, end).write(),
+            input=Asked(source, kafka_partition, start, end).write().encode(),
             capture_output=True,
-            text=True,
             env=build_environment(),
             timeout=READ_SECONDS,
         )
     except subprocess.TimeoutExpired as error:
+        if (said := _parse(error.stdout)) and start < said[-1][0]:
+            return min(said[-1][0], end), None
         raise TransientError(
             f"a process did not read offsets [{start}, {end}) of Kafka partition {kafka_partition} within "
             f"{READ_SECONDS:.0f} s; see whether the broker answers"
         ) from error
-    said = [json.loads(line) for line in done.stdout.splitlines() if line.endswith("]")]
+    said = _parse(done.stdout)
     reached, why, batch = said[-1] if said else (start, "", None)
     if done.returncode == 0 or reached >= end:  # what it read ahead of another range is not of this one
         return end, None
@@ -131,9 +130,14 @@ def _read(source: KafkaSource, kafka_partition: int, start: int, end: int) -> tu
         raise TransientError(why)
     if done.returncode == UNREADABLE:
         return reached, Failure(why, batch)
-    if is_death(done.returncode, done.stderr):
+    if is_death(done.returncode, done.stderr.decode(errors="replace")):
         return reached, Failure(TOO_LARGE)
     raise TransientError(f"the process that reads Kafka partition {kafka_partition} ended with {done.returncode}")
+
+
+def _parse(printed: bytes | None) -> list[tuple[int, str, int | None]]:
+    """Return what the process has said: the next offset, why it got no further, and the batch of that."""
+    return [tuple(json.loads(line)) for line in (printed or b"").splitlines() if line.endswith(b"]")]
 
 
 def main() -> None:

@@ -19,6 +19,8 @@ FAMILY = "offsets"
 LIVES_SECONDS = 30 * 24 * 3600
 TIMEOUT_SECONDS = 10.0
 _CREATION_SECONDS = 60.0
+_IDLE_SECONDS = 20.0
+"""After which a connection is replaced: a Thrift server closes an idle one, after a minute unless configured."""
 _AHEAD_MS = 5 * 60_000  # a row dated later than this would hide every batch until then
 _DIGITS = 13  # of milliseconds since 1970, until the year 2286: so rows sort by time
 
@@ -35,6 +37,7 @@ class HBaseOffsetStore:
         self._prefix = f"{topic}:{group}:"
         self.place = f"{TABLE} {self._prefix}"
         self._connection: happybase.Connection | None = None
+        self._used = 0.0
         self._newest = 0
         self._refused: bytes | None = None  # the key of the damaged row that the last load refused
 
@@ -77,6 +80,11 @@ class HBaseOffsetStore:
             self._connection.close()
 
     def _table(self) -> happybase.Table:
+        now = time.monotonic()
+        if self._connection is not None and now - self._used > _IDLE_SECONDS:
+            self.close()
+            self._connection = None
+        self._used = now
         if self._connection is None:
             connection = self._connect(self._timeout)
             if TABLE.encode() not in connection.tables():

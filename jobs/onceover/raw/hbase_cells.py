@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from time import monotonic
 from typing import Any, Final
 
 import happybase
@@ -21,6 +22,8 @@ TABLE: Final = "onceover_raw"
 _FAMILY: Final = {"max_versions": 1, "bloom_filter_type": "ROW", "block_cache_enabled": True}
 _COLUMN: Final = b"d:b"
 _TIMEOUT_MS: Final = 60_000  # a region that moves to another server is away for some seconds
+_IDLE_SECONDS: Final = 20.0
+"""After which a connection is replaced: a Thrift server closes an idle one, after a minute unless configured."""
 _LENGTHS: Final = b"KeyOnlyFilter(true)"  # a value's length of four bytes in its place
 _SMALL_AT_ONCE: Final = 2000
 _LENGTHS_AT_ONCE: Final = 64  # the region server reads the values, up to 1 MiB each, to tell their lengths
@@ -29,11 +32,12 @@ _REMOVED_AT_ONCE: Final = 1000
 
 
 class Cells:
-    """The table's rows of one value each. Connects at its first use, and again after an error."""
+    """The table's rows of one value each. Connects at its first use, and again after an error or a pause."""
 
     def __init__(self, thrift: str) -> None:
         self.thrift = thrift
         self._connection: happybase.Connection | None = None
+        self._used, self._scans = 0.0, 0
 
     def get(self, row: str) -> bytes | None:
         """Return the row's value, None if it is missing."""
@@ -95,10 +99,14 @@ class Cells:
                 row_start=first.encode(), row_stop=end.encode() or None, batch_size=at_once, include_timestamp=True,
                 **options,
             )  # fmt: skip
-            with closing(scan):
-                for row, columns in scan:
-                    value, at = columns[_COLUMN]
-                    yield row.decode(), value, at
+            self._scans += 1
+            try:
+                with closing(scan):
+                    for row, columns in scan:
+                        value, at = columns[_COLUMN]
+                        yield row.decode(), value, at
+            finally:
+                self._scans -= 1
 
     @property
     def _client(self) -> Any:
@@ -106,6 +114,11 @@ class Cells:
 
     @property
     def _table(self) -> happybase.Table:
+        now = monotonic()
+        if self._connection is not None and not self._scans and now - self._used > _IDLE_SECONDS:
+            self._connection.close()
+            self._connection = None
+        self._used = now
         if self._connection is None:
             host, _, port = self.thrift.rpartition(":")
             if not host or not port.isdecimal():

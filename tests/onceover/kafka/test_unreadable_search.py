@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import dataclass, field
 from itertools import takewhile
 from random import Random
@@ -10,6 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.integration.cut_logs import damage_batch, produce_compressed
 
+from onceover.errors import TransientError
+from onceover.kafka import unreadable_search
+from onceover.kafka.reader import KafkaSource
 from onceover.kafka.unreadable_search import Failure, explain, find_end, find_unreadable
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
@@ -67,6 +71,35 @@ def test_search_that_is_over_early_names_bad_offsets_only(seed: int) -> None:
             assert start < end
             assert all(map(log.fail, range(start, end)))
             assert len(log.reads) <= most + 2
+
+
+def test_read_that_runs_out_of_time_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log([(0, 90, "read"), (90, 91, "error"), (91, 95, "read")])
+
+    def read(source: object, kafka_partition: int, start: int, end: int) -> tuple[int, Failure | None]:
+        return log.read(start, end) if end - start < 40 else (start + 30, None)
+
+    monkeypatch.setattr(unreadable_search, "_read", read)
+    partition = KafkaPartition("0a1b2c3d", 0)
+    found = find_unreadable(KafkaSource("127.0.0.1:9", "things", "id"), OffsetRange(partition, 0, 95), 95)
+    assert found is not None
+    assert found.offsets == OffsetRange(partition, 90, 91)
+
+
+@pytest.mark.parametrize(("printed", "reached"), [(b'[7, "", null]\n[8, "", null]\n[9, "', 8), (b"", None)])
+def test_process_that_is_out_of_time_says_how_far_it_got(
+    monkeypatch: pytest.MonkeyPatch, printed: bytes, reached: int | None
+) -> None:
+    def run(*_: object, timeout: float, **__: object) -> None:
+        raise subprocess.TimeoutExpired("python", timeout, printed)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    source = KafkaSource("127.0.0.1:9", "things", "id")
+    if reached is None:
+        with pytest.raises(TransientError, match=r"did not read offsets \[5, 20\)"):
+            unreadable_search._read(source, 0, 5, 20)
+    else:
+        assert unreadable_search._read(source, 0, 5, 20) == (reached, None)
 
 
 def test_search_skips_through_a_large_batch() -> None:
