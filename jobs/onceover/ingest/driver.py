@@ -118,8 +118,8 @@ class Ingest:
         self._seen_at = time.monotonic()
         facts = self._topic.facts()
         at = self._positions.find(facts)
+        self._blocked.look(facts, at)  # before anything is read: a reader might die of it
         append_next(self._connection, self._epoch, self._registered, facts, self._work)
-        self._blocked.look(facts, at)
         refill = self._choose_refills(facts)
         is_refills_turn = refills_only or (bool(refill) and not self._has_refilled)
         submitted = None if is_refills_turn else self._submissions.next(facts, at, self._read_bounds(facts, at))

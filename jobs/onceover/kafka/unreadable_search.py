@@ -46,7 +46,8 @@ class Failure:
 
 
 Read = Callable[[int, int], tuple[int, Failure | None]]
-"""Reads `[start, end)`: returns the offset that it reached, and why it got no further: None if time ended it, or the end."""
+"""Reads `[start, end)`: returns the offset that it reached, and why it got no further; None at the end, or out of
+time."""
 
 
 def find_unreadable(source: KafkaSource, offsets: OffsetRange, log_end: int) -> Blocked | None:

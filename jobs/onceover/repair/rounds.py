@@ -31,9 +31,12 @@ def run_rounds(
     registered: RegisteredPipeline,
     request: repair_requests.RepairRequest,
     fault_point: FaultPoint,
+    *,
+    reads_quarantine: bool = True,
 ) -> RepairOutcome:
     """Claim and repair the request's windows, group by group, each until no orphan is left, and drop the claims. The
-    counts are of all rounds. What a killed run has left is what the next run of the request begins with.
+    counts are of all rounds. What a killed run has left is what the next run of the request begins with. A repair that
+    `reads_quarantine` adopts what only raw holds of that, whichever windows were requested.
 
     The log is compared first, as detection does, for the request may be old. An adoption asks Kafka itself.
     """
@@ -62,7 +65,8 @@ def run_rounds(
             if not outcome.adopted:
                 break
         progress.finish(len(starts), sum(map(count, starts)))
-    quarantined = adopt_quarantined(spark, context, registered, request.who, request.why)
-    if quarantined:
+    if not reads_quarantine:
+        return total
+    if quarantined := adopt_quarantined(spark, context, registered, request.who, request.why):
         log.warning("%d quarantined records that only raw holds are adopted", quarantined)
     return total

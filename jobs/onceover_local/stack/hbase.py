@@ -20,7 +20,7 @@ _OPENED: Final = ("java.lang", "java.lang.reflect", "java.nio", "java.util", "ja
 
 
 class HBase:
-    """A `Part`. Its files are on the embedded HDFS, each write in its log on the DataNodes' disks."""
+    """A `Part`. Its files are on the embedded HDFS, each write in its log on the DataNodes, which survives a kill."""
 
     name = "hbase"
     ports: tuple[str, ...] = ("hbase-master", "hbase-region", "hbase-zookeeper")
@@ -110,7 +110,6 @@ def _make_command(place: Place, datanodes: int, say: Say, heap: str, *main: str)
             "hbase.regionserver.info.port": -1,
             "hbase.thrift.info.port": -1,
             "hbase.wal.provider": "filesystem",
-            "hbase.wal.hsync": "true",
             "dfs.replication": datanodes,
             "hbase.regionserver.handler.count": 5,
             "hbase.regionserver.msginterval": 200,
