@@ -20,7 +20,8 @@ def digest_arrays(digests: Iterable[Digest]) -> tuple[list[int], ...]:
 
 def read_digest(row: Mapping[str, object], prefix: str = "") -> Digest:
     """Return the digest in a row of the ledger."""
-    return Digest(*(int(str(row[prefix + name] or 0)) for name in ("records", "high1", "low1", "high2", "low2")))
+    values = (row[prefix + name] for name in ("records", "high1", "low1", "high2", "low2"))
+    return Digest(*[value if isinstance(value, int) else int(str(value or 0)) for value in values])
 
 
 def count_columns(count: Digest | None) -> dict[str, int | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_digest
@@ -34,8 +35,9 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
     rangeless = {row["batch_id"] for row in rows if row["start_offset"] is None}
     released, exact = read_releases(connection, rangeless), read_exact_ranges(connection, rangeless)
     parts: dict[int, dict[KafkaPartition, tuple[list[OffsetRange], Digest]]] = {}
+    to_source = cache(KafkaPartition)
     for row in rows:
-        source, batch_id = KafkaPartition(row["generation"], row["kafka_partition"]), row["batch_id"]
+        source, batch_id = to_source(row["generation"], row["kafka_partition"]), row["batch_id"]
         ranges, _ = parts.setdefault(row["landing_id"], {}).setdefault(source, ([], read_digest(row)))
         if row["start_offset"] is None:
             of_batch = released[batch_id].ranges if batch_id in released else exact[batch_id]
@@ -67,6 +69,8 @@ def read_landings_up_to(
 
 
 def _span(ranges: Sequence[OffsetRange]) -> OffsetRange:
+    if len(ranges) == 1:
+        return ranges[0]
     return OffsetRange(ranges[0].source, min(r.start for r in ranges), max(r.end for r in ranges))
 
 

@@ -32,7 +32,7 @@ class Digest:
     low2: int = 0
 
     def __post_init__(self) -> None:
-        if any(not 0 <= v < 1 << 63 for v in self.as_tuple()):
+        if (self.records | self.high1 | self.low1 | self.high2 | self.low2) >> 63:  # of a negative number -1
             raise UsageError(f"digest {self.as_tuple()} has a part outside 0..2^63-1, which no set of records has")
 
     def __add__(self, other: Digest) -> Digest:
