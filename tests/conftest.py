@@ -8,6 +8,7 @@ import os
 import signal
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from _pytest.terminal import TerminalReporter
@@ -70,10 +71,28 @@ def stack() -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="session")
-def airflow(stack: Stack) -> Iterator[AirflowRest]:
+def lineage_file(stack: Stack) -> Iterator[Path]:
+    """The file to which this session's Airflow reports repairs, and nothing else, by OpenLineage's file transport."""
+    file = stack.local / "lineage.jsonl"
+    transport = {"type": "file", "log_file_path": str(file), "append": True}
+    repairs = "onceover_airflow.operators.repair.RepairOperator"
+    policy = [{"scope": {}, "controls": {"emit": False}}, {"scope": {"operator": repairs}, "controls": {"emit": True}}]
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps(transport))
+        environment.setenv("AIRFLOW__OPENLINEAGE__EMISSION_POLICY", json.dumps(policy))
+        # After ten seconds, its default, the provider gives an event up: a busy machine may take longer.
+        environment.setenv("AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT", "60")
+        yield file
+
+
+@pytest.fixture(scope="session")
+def airflow(stack: Stack, request: pytest.FixtureRequest) -> Iterator[AirflowRest]:
     """Airflow's four processes on that stack, and its REST API as admin. `repair_failed_windows` is paused, so that
     its schedule starts nothing in between; a test that wants it to run lifts that. None of its runs is under way: of a
     task whose scheduler a test kills, Airflow says for five minutes that it is running, and no other run begins."""
+    # Each task begins a second later with it, so it is there in a session only that has a test of it.
+    if any("lineage_file" in getattr(item, "fixturenames", ()) for item in request.session.items):
+        request.getfixturevalue("lineage_file")
     stack.up({"airflow"})
     password = json.loads((stack.local / "airflow" / "passwords.json").read_text())["admin"]
     rest = AirflowRest(endpoints.address("airflow"), "admin", password)

@@ -27,12 +27,14 @@ from tests.integration.planted_failures import (
 from tests.integration.program import ONCEOVER, run
 
 from onceover.ledger.root import RootRefusedError
+from onceover.ledger.takings import list_takings, take_windows
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 Lanes = Callable[..., Lane]
 NOON, NOON_TO_TEN = "2026-03-01T12:00Z", ("--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:10Z")
-TABLES = ('"window"', "certificate", "finding", "decision", "accepted_loss", "revision", "stored_offset")
+TABLES = ('"window"', "certificate", "finding", "decision", "accepted_loss", "revision", "stored_offset", "taking",
+          "taken_window")  # fmt: skip
 
 
 def read_ledger(lane: Lane) -> object:
@@ -45,24 +47,30 @@ def read_ledger(lane: Lane) -> object:
     return lane.aggregates(), rows, read_group_offset(lane)
 
 
-def wait_for_writer(lane: Lane, table: str, action: Callable[[], None]) -> None:
-    """Lock the table against writes, and carry out the action once a transaction waits to do so."""
-    waits = "SELECT pid FROM pg_locks WHERE relation = %s::regclass AND NOT granted"
+def of_table(name: str) -> str:
+    """Return the statement that keeps every writer of the table out."""
+    return f"LOCK TABLE onceover.{name} IN EXCLUSIVE MODE"
+
+
+def wait_for_writer(lane: Lane, lock: str, action: Callable[[], None]) -> None:
+    """Take the lock, and carry out the action once a transaction waits for it."""
+    waits = "SELECT pid FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))"
     with lane.ledger() as holding, lane.ledger() as other:
+        key = [holding.info.backend_pid]
         with holding.transaction():
-            holding.execute(f"LOCK TABLE onceover.{table} IN EXCLUSIVE MODE")
-            wait_for(lambda: other.execute(waits, [f"onceover.{table}"]).fetchone() is not None, 120, "a write to wait")
-            (row,) = other.execute(waits, [f"onceover.{table}"])
+            holding.execute(lock)
+            wait_for(lambda: other.execute(waits, key).fetchone() is not None, 120, "a write to wait")
+            (row,) = other.execute(waits, key)
             action()
         gone = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
         wait_for(lambda: other.execute(gone, [row["pid"]]).fetchone() is None, 30, "the dead one's connection to end")
 
 
-def kill_while_it_writes(lane: Lane, table: str, *command: str) -> None:
-    """Kill `onceover COMMAND` while it writes that table. Nothing of it may remain."""
+def kill_while_it_waits(lane: Lane, lock: str, *command: str) -> None:
+    """Kill `onceover COMMAND` while it waits for that lock. Nothing of it may remain."""
     before = read_ledger(lane)
     process = subprocess.Popen([ONCEOVER, *command], stdout=subprocess.DEVNULL, start_new_session=True)
-    wait_for_writer(lane, table, lambda: os.killpg(process.pid, signal.SIGKILL))
+    wait_for_writer(lane, lock, lambda: os.killpg(process.pid, signal.SIGKILL))
     assert process.wait(30) == -signal.SIGKILL
     assert read_ledger(lane) == before
     end_lease(lane)
@@ -76,20 +84,21 @@ def test_killed_commands_change_nothing_and_are_repeated(lanes: Lanes) -> None:
     repair(lane)
     with lane.ledger() as ledger:
         ledger.execute(f"UPDATE aggregates.{lane.name} SET events = events + 1")
-    kill_while_it_writes(lane, '"window"', "sweep", lane.name)
+    kill_while_it_waits(lane, of_table('"window"'), "sweep", lane.name)
     assert run("sweep", lane.name).returncode == 1
+    take_under_kills(lane)
     repair(lane)
     assert lane.aggregates() == sum_up(range(10))
 
     restore = ("restore", lane.name, NOON, "--reason", "a test")
-    kill_while_it_writes(lane, "revision", *restore)
+    kill_while_it_waits(lane, of_table("revision"), *restore)
     assert run(*restore).returncode == 0
     assert lane.aggregates() != sum_up(range(10))
     assert run("repair", lane.name, *NOON_TO_TEN, "--reason", "a test").returncode == 0
     assert lane.aggregates() == sum_up(range(10))
 
     back = ("offsets", lane.name, "set", "0=5", "--reason", "a test")
-    kill_while_it_writes(lane, "offset_change", *back)
+    kill_while_it_waits(lane, of_table("offset_change"), *back)
     assert run(*back).returncode == 0
     assert_counts_once(lane, range(10))
 
@@ -101,7 +110,7 @@ def test_killed_commands_change_nothing_and_are_repeated(lanes: Lanes) -> None:
         driver.turn()
     (generation,) = {x.record.source.generation for _, x in lane.lines()}
     loss = ("accept-loss", lane.name, f"{generation}-0:10-13", *NOON_TO_TEN, "--reason", "a test")
-    kill_while_it_writes(lane, "accepted_loss", *loss)
+    kill_while_it_waits(lane, of_table("accepted_loss"), *loss)
     assert run(*loss).returncode == 0
     lane.ingest()
     repair(lane)
@@ -112,11 +121,26 @@ def test_killed_commands_change_nothing_and_are_repeated(lanes: Lanes) -> None:
     (contested,) = next(f for f in lane.explain(0)["findings"] if f["kind"] == "conflict")["evidence"]["contested"]
     (kept,) = [each["hash"] for each in contested["contents"] if each["event_time"][11:16] == "12:03"]
     decide = ("decide", lane.name, NOON, contested["id"], "--keep", kept, "--reason", "a test")
-    kill_while_it_writes(lane, "decision", *decide)
+    kill_while_it_waits(lane, of_table("decision"), *decide)
     assert run(*decide).returncode == 0
     repair_all(lane)
     assert lane.aggregates() == sum_up([*range(10), *range(13, 20)])
     assert count_certified(lane) == 2
+
+
+def take_under_kills(lane: Lane) -> None:
+    """Take both windows over from another person, and release them; each is killed before its lock, note and rows."""
+    with lane.ledger() as ledger:
+        take_windows(ledger, lane.name, minutes(0, 10), "kim", "INC-1")
+    rows = f"SELECT FROM onceover.taken_window WHERE pipeline = '{lane.name}' FOR UPDATE"
+    steps = (of_table("taken_window"), of_table("taking"), rows)
+    take = ("take", lane.name, *NOON_TO_TEN, "--ticket", "INC-2", "--reason", "a test")
+    for command, after in ((take, [(2, "INC-2")]), (("take", lane.name, *NOON_TO_TEN, "--release"), [])):
+        for lock in steps:
+            kill_while_it_waits(lane, lock, *command)
+        assert run(*command).returncode == 0
+        with lane.ledger() as ledger:
+            assert [(each.windows, each.ticket) for each in list_takings(ledger, lane.name)] == after
 
 
 def repair_all(lane: Lane) -> None:
@@ -136,7 +160,7 @@ def test_killed_rebuild_leaves_the_root_refused_and_is_repeated(lanes: Lanes, jo
     lose_ledger()
     rebuild = jobs("rebuild_ledger.py", "--pipeline", lane.name)
     rebuild.start()
-    wait_for_writer(lane, '"window"', rebuild.kill)
+    wait_for_writer(lane, of_table('"window"'), rebuild.kill)
     end_lease(lane)
     with lane.ledger() as ledger:
         assert ledger.execute("SELECT 1 FROM onceover.batch WHERE pipeline = %s", [lane.name]).fetchone() is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,9 +14,12 @@ from urllib.parse import quote
 import pytest
 import requests
 from playwright.sync_api import expect
+from tests.chromium import open_chromium
 from tests.integration.page_scene import FIRST, Scene
 from tests.integration.page_visits import Visit, repair_on_page
+from tests.integration.planted_failures import lose_ledger
 
+from onceover.config.endpoints import address, pipelines_folder
 from onceover_local.airflow_rest import AirflowRest, wait_for
 from onceover_local.stack import Stack
 from onceover_local.stack.airflow import AirflowProcess
@@ -154,6 +158,25 @@ def test_window_without_hdfs_is_shown_by_the_ledger(scene: Scene) -> None:
         expect(main).to_contain_text("duplicated")
     finally:
         scene.stack.start_part("namenode")
+
+
+def test_empty_ledger_and_no_pipeline_are_said_in_words(stack: Stack, airflow: AirflowRest, tmp_path: Path) -> None:
+    toml = pipelines_folder() / "flights.toml"
+    lose_ledger()
+    with open_chromium() as browser:
+        visit = Visit.begin(browser, stack, address("airflow"))
+        paragraphs = visit.tab.locator("main").get_by_role("paragraph")
+        expect(paragraphs).to_have_text(["flights has never run here. Start it: onceover ingest flights"])
+        assert visit.list_faults() == []
+        expect(visit.open("flights")).to_contain_text("never run here, so it has no windows")
+        shutil.move(toml, tmp_path)
+        try:
+            expect(visit.open("")).to_contain_text("There is no pipeline yet. Save one as pipelines/NAME.toml")
+            assert visit.list_faults() == []
+            expect(visit.open("flights")).to_contain_text("there is no pipeline 'flights'")
+        finally:
+            shutil.move(tmp_path / toml.name, toml)
+        assert visit.violations == []
 
 
 def test_base_path_and_a_ledger_away_are_met(scene: Scene) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Locator, expect
 from tests.integration.page_scene import FIRST, HOSTILE, Scene
 from tests.integration.page_visits import FOLLOWED_MS, Visit, repair_on_page
 
+from onceover.config.endpoints import address
 from onceover.ledger.takings import list_takings, take_windows
 from onceover.model.window import WindowRange
 from onceover_local.airflow_rest import AirflowRest, wait_for
@@ -26,7 +31,14 @@ def follow(visit: Visit, button: str) -> Locator:
     return visit.tab.locator("#airflow")
 
 
-def test_window_is_taken_over_until_it_is_certified(scene: Scene, airflow: AirflowRest) -> None:
+def read_lineage(file: Path, run: str) -> list[dict[str, Any]]:
+    """Return the events in the file of tasks of that run that have ended, without a line that is being written."""
+    whole = file.read_text().rpartition("\n")[0] if file.exists() else ""
+    ended = [event for event in map(json.loads, whole.splitlines()) if event["eventType"] == "COMPLETE"]
+    return [event for event in ended if event["run"]["facets"]["airflow"]["dagRun"]["run_id"] == run]
+
+
+def test_window_is_taken_over_until_it_is_certified(scene: Scene, airflow: AirflowRest, lineage_file: Path) -> None:
     name = scene.lane.name
     wait_for(lambda: name in airflow.choices("take_windows", "pipeline"), 120, "the form to list the pipeline")
     with scene.lane.ledger() as ledger:
@@ -44,10 +56,21 @@ def test_window_is_taken_over_until_it_is_certified(scene: Scene, airflow: Airfl
     for path in ("", name, f"{name}/{FIRST}"):
         expect(visit.open(path)).to_contain_text(re.compile("admin(, | for )INC-42"))
     assert visit.violations == []
-    repair_on_page(scene.browser, scene.stack, scene.address, f"{name}/{FIRST}", "numbers look doubled")
+    run = repair_on_page(scene.browser, scene.stack, scene.address, f"{name}/{FIRST}", "numbers look doubled")
     with scene.lane.ledger() as ledger:
         assert list_takings(ledger, name) == []
     expect(visit.open(name)).to_contain_text("take windows for INC-42")
+
+    wait_for(lambda: read_lineage(lineage_file, run) != [], 60, "the repair's lineage")
+    (event,) = read_lineage(lineage_file, run)
+    named = [(each["namespace"], each["name"]) for each in (*event["inputs"], *event["outputs"])]
+    database = urlsplit(address("postgres"))
+    assert named == [
+        (address("hdfs"), f"{scene.lane.layout.raw_root}/{name}"),
+        (f"kafka://{address('kafka')}", scene.lane.topic),
+        (f"postgres://{database.hostname}:{database.port}", f"{database.path.removeprefix('/')}.aggregates.{name}"),
+    ]
+    assert event["job"]["name"] == "repair_on_call.windows.repair"
 
 
 def test_repair_that_fails_ends_in_words(scene: Scene) -> None:

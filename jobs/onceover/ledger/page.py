@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from onceover.ledger.database import Connection
-from onceover.ledger.takings import HELD
+from onceover.ledger.holders import HOLDER, WITH_HOLDER
 from onceover.ledger.windows import LOG_UNTIL, STATE, UNSETTLED, WindowState
 
 SNAPSHOT_SECONDS: Final = 3
@@ -45,18 +45,16 @@ _TROUBLE = f"""
 WITH troubled AS (
   SELECT w.window_start, w.window_end, {STATE} AS state, w.tries, w.blocked_why, w.records, {LOG_UNTIL} AS log_until,
     CASE WHEN w.claimed_until >= clock_timestamp() THEN w.claimed_by END AS held_by, found.*,
-    CASE WHEN {HELD} THEN t.who END AS taken_by, CASE WHEN {HELD} THEN t.ticket END AS ticket
+    {HOLDER}
   {
     _OF_WINDOWS.replace(
         "WHERE",
-        '''CROSS JOIN LATERAL (
-    SELECT coalesce(array_agg(f.kind ORDER BY f.kind), '{}'::text[]) AS findings, min(f.first_seen_at) AS since,
+        f'''CROSS JOIN LATERAL (
+    SELECT coalesce(array_agg(f.kind ORDER BY f.kind), '{{}}'::text[]) AS findings, min(f.first_seen_at) AS since,
       sum((f.evidence ->> 'difference')::bigint)
         FILTER (WHERE jsonb_typeof(f.evidence -> 'difference') = 'number')::bigint AS difference
     FROM onceover.finding f WHERE f.pipeline = w.pipeline AND f.window_start = w.window_start
-      AND f.resolved_at IS NULL) found
-  LEFT JOIN onceover.taken_window n ON n.pipeline = w.pipeline AND n.window_start = w.window_start
-  LEFT JOIN onceover.taking t ON t.taking_id = n.taking_id
+      AND f.resolved_at IS NULL) found {WITH_HOLDER}
   WHERE''',
     )
 } AND w.window_start = ANY(%(unsettled)s)),

@@ -8,19 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from onceover.errors import TakenError, UsageError
 from onceover.ledger.database import Connection
+from onceover.ledger.holders import HELD
 from onceover.ledger.windows import RAW_IS_DAMAGED, STATE, UNSETTLED
+from onceover.model.ticket import format_holder
 from onceover.model.window import WindowRange, format_moment
 from onceover.model.wording import pluralize
-
-HELD: Final = """
-  w.expired_at IS NULL AND NOT EXISTS (SELECT FROM onceover.certificate later
-    WHERE later.pipeline = n.pipeline AND later.window_start = n.window_start
-      AND later.certificate_id > n.last_certificate)"""
-"""Of a row n of `taken_window` and its window w: whether it still counts."""
 
 _HELD_IN = f"""
   FROM onceover.taken_window n JOIN onceover.taking t USING (taking_id)
@@ -57,6 +53,11 @@ class Taking:
     ticket: str
     why: str | None
     taken_at: datetime
+
+    @property
+    def holder(self) -> str:
+        """Who has taken the windows, and for which ticket, as a list shows it."""
+        return format_holder(self.who, self.ticket)
 
     def describe_holder(self) -> str:
         """Return who has taken the windows, for which ticket, since when, and why they were taken over."""

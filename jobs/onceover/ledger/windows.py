@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from onceover.ledger.database import Connection
+from onceover.ledger.holders import HOLDER, WITH_HOLDER
 from onceover.model.finding_kinds import RAW_DAMAGE
 
 MOST_LOCKED = 200
@@ -85,7 +86,7 @@ def list_windows(
     start: datetime | None = None,
     end: datetime | None = None,
 ) -> list[Mapping[str, object]]:
-    """Return windows in order, each with its state, counted records, certificate's basis and open findings."""
+    """Return windows in order, each with its state, counted records, certificate's basis, open findings and holder."""
     key: dict[str, object] = {"pipeline": pipeline, "start": start, "end": end, "state": state}
     unsettled = ""
     if state and state not in _SETTLED:  # listed first: as a subquery, the planner may read every window for them
@@ -100,9 +101,10 @@ def list_windows(
                 c.records AS certified_records, c.created_at AS certified_at, w.tries, w.blocked_why, w.expired_why,
                 w.kept_hash IS NOT NULL AS rows_without_raw,
                 ARRAY(SELECT f.kind FROM onceover.finding f WHERE f.pipeline = w.pipeline
-                  AND f.window_start = w.window_start AND f.resolved_at IS NULL ORDER BY f.kind) AS findings
+                  AND f.window_start = w.window_start AND f.resolved_at IS NULL ORDER BY f.kind) AS findings,
+                {HOLDER}
               FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-              LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+              LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id {WITH_HOLDER}
               WHERE w.pipeline = %(pipeline)s
                 AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
                 AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s) {unsettled}) windows

@@ -21,3 +21,8 @@ def clean_ticket(text: str) -> str:
     if not ticket.isprintable():
         raise UsageError("the ticket holds characters that cannot be shown; write plain text")
     return ticket
+
+
+def format_holder(who: str, ticket: str) -> str:
+    """Return a person who has taken windows, and the ticket, as lists show them on the page and in a terminal."""
+    return f"{who}, {ticket}"

@@ -15,6 +15,7 @@ from onceover.explain import page
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.takings import list_takings, release_windows, take_windows
 from onceover.ledger.window_history import read_window_history
+from onceover.ledger.windows import list_windows
 from onceover.model.window import WindowRange
 
 pytestmark = pytest.mark.stack
@@ -143,6 +144,9 @@ def test_holder_is_shown_wherever_a_window_is(connection: Connection, ledger: La
     assert [each.who for each in line.taken] == [HOSTILE]
     held = read_window_history(connection, NAME, start_of(4))["taken"]
     assert held == list(line.taken)
+    listed = {row["window_start"]: (row["taken_by"], row["ticket"]) for row in list_windows(connection, NAME)}
+    assert {start: held for start, held in listed.items() if held != (None, None)} == {start_of(4): (HOSTILE, HOSTILE)}
     certify(connection, 4)
     bump(connection, 4)
     assert {each.taken_by for each in page.list_trouble(connection, NAME).rows} == {None}
+    assert {row["taken_by"] for row in list_windows(connection, NAME)} == {None}

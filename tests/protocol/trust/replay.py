@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import pytest
 from tests.integration.cut_logs import bring_back_log, cut_log
 from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.ledger_backup import back_up, restore
 from tests.integration.other_ledger import make_ledger
 from tests.integration.planted_failures import expire, minutes, wait_for_lease_end
 from tests.protocol.trust import persons
-from tests.protocol.trust.backup import back_up, restore
 from tests.protocol.trust.dead_append import append_lines
 from tests.protocol.trust.held import MINUTES, Held, amount_of, find_wrong, minute_of, read_held
 from tests.protocol.trust.state import WINDOWS, Action, Event, Line, Lines, Move

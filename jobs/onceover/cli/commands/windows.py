@@ -18,6 +18,7 @@ from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger.landings import count_quarantined
 from onceover.ledger.windows import WindowState, count_by_state, find_last_start, list_windows
+from onceover.model.ticket import format_holder
 from onceover.model.wording import pluralize
 
 _BEGINNING = "0001-01-01T00:00Z"
@@ -52,7 +53,7 @@ def windows(
     repairing: a repair holds the window. blocked: repair failed too often. certified: the aggregates are proved right.
     damaged: certified, but raw was damaged since. expired: its raw is deleted after the pipeline's retention, or it
     counts as expired since a rebuild or by a person's word. "Kafka until" is the time until which the topic's
-    retention keeps the records.
+    retention keeps the records; "taken by" is the person who works on the window, and the ticket.
 
     Without a range or a state, prints the last 1,000 windows, and counts all; --json has all.
     """
@@ -102,7 +103,7 @@ def show(rows: Sequence[Mapping[str, Any]], counts: Mapping[WindowState, int] | 
         return
     say(
         draw_table(
-            ["window", "state", ">records", "certificate", ">tries", "Kafka until", "findings"],
+            ["window", "state", ">records", "certificate", ">tries", "Kafka until", "taken by", "findings"],
             (
                 (
                     row["window_start"],
@@ -111,6 +112,7 @@ def show(rows: Sequence[Mapping[str, Any]], counts: Mapping[WindowState, int] | 
                     _format_certificate(row),
                     row["tries"] or None,
                     row["log_until"],
+                    None if row["taken_by"] is None else format_holder(row["taken_by"], row["ticket"]),
                     row["blocked_why"] or ", ".join(row["findings"]) or None,
                 )
                 for row in rows

@@ -12,6 +12,7 @@ from onceover.ledger.landings import count_distinct_records
 from onceover.ledger.page import list_troubled_ranges, read_consistently
 from onceover.ledger.windows import WindowState, list_windows
 from onceover.model.finding_kinds import Kind
+from onceover.model.ticket import format_holder
 
 _MOST_COUNTED: Final = 500
 """Duplicated windows whose landings one answer counts: each has a landing for every batch."""
@@ -37,6 +38,11 @@ class TroubledRange:
     held_by: str | None
     taken_by: str | None
     ticket: str | None
+
+    @property
+    def holder(self) -> str | None:
+        """The person and the ticket, as a list shows them."""
+        return None if self.taken_by is None or self.ticket is None else format_holder(self.taken_by, self.ticket)
 
 
 @dataclass(frozen=True, slots=True)

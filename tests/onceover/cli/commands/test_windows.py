@@ -11,7 +11,8 @@ from onceover.ledger.windows import WindowState
 
 ROW = {
     "window_start": datetime(2026, 3, 1, 12, tzinfo=UTC), "state": "certified", "records": 7, "basis": "raw",
-    "verdict": "exact", "tries": 0, "log_until": None, "blocked_why": None, "findings": [],
+    "verdict": "exact", "tries": 0, "log_until": None, "blocked_why": None, "findings": [], "taken_by": None,
+    "ticket": None,
 }  # fmt: skip
 
 
@@ -31,3 +32,14 @@ def test_sum_of_a_whole_list_needs_no_hint(capsys: pytest.CaptureFixture[str]) -
     show([ROW], {WindowState.CERTIFIED: 1})
 
     assert capsys.readouterr().out.count("last") == 0
+
+
+def test_list_shows_who_has_taken_a_window(capsys: pytest.CaptureFixture[str]) -> None:
+    show([{**ROW, "state": "failed", "taken_by": "kim", "ticket": "\x1b[2J[bold]INC-1"}, ROW])
+
+    headings, taken, free = capsys.readouterr().out.splitlines()[:3]
+    at = headings.index("taken by")
+    assert taken[at:].startswith("kim, ")
+    assert "[2J[bold]INC-1" in taken
+    assert "\x1b" not in taken
+    assert free[at:].split() == ["-", "-"], "neither a holder nor a finding"

@@ -1,4 +1,4 @@
-"""A backup of the current ledger's database and what a restore makes of it: another database with the same contents."""
+"""A backup of the current ledger's database, and what a restore makes of it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,17 @@ def back_up() -> bytes:
 def restore(backup: bytes) -> str:
     """Return the address of a database with the backup's contents."""
     where = make_ledger()
-    _run("pg_restore", "--clean", "--if-exists", "--no-owner", f"--dbname={where}", given=backup)
+    _put(backup, where)
     return where
+
+
+def put_back(backup: bytes) -> None:
+    """Give the current ledger's database the contents that it had when it was backed up: it stays the same ledger."""
+    _put(backup, address("postgres"))
+
+
+def _put(backup: bytes, where: str) -> None:
+    _run("pg_restore", "--clean", "--if-exists", "--no-owner", f"--dbname={where}", given=backup)
 
 
 def _run(program: str, *arguments: str, given: bytes) -> bytes:

@@ -1,0 +1,135 @@
+"""A person's decision in Airflow writes what the command line writes: in every table, in every row, but for its run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import pytest
+from tests.airflow_home import DAGS, name_airflow_home
+from tests.integration.lane import Lane, event
+from tests.integration.ledger_backup import back_up, put_back
+from tests.integration.orphans import repair
+from tests.integration.planted_failures import append, encode_line, expire, minutes, replay, skip_to
+from tests.integration.program import run
+
+from onceover.cli.arguments import get_user
+from onceover.ledger.database import Connection
+
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
+NOON, HALF = "2026-03-01T12:00Z", "2026-03-01T12:30Z"
+WHY = "a test"
+TASKS = """
+import json
+import sys
+from types import SimpleNamespace
+
+from airflow.dag_processing.dagbag import DagBag
+
+dags, user, forms = sys.argv[1:]
+bag = DagBag(dags)
+for name, form in json.loads(forms).items():
+    dag = bag.dags[name]
+    (task,) = dag.tasks
+    dag.params.update(form)
+    run = SimpleNamespace(dag_id=name, run_id="manual", run_type="manual", triggering_user_name=user)
+    context = {"dag_run": run, "params": dag.params.validate()}
+    task.render_template_fields(context)
+    task.execute(context)
+"""
+
+
+def make_lane_to_decide(lane: Lane) -> tuple[str, str, str]:
+    """Plant a conflict, lost offsets, and rows that a repair replaced; return the ID, a content, and the offsets."""
+    lane.produce([*(event(n, amount=n) for n in range(10)), event(11, amount=11)])
+    replay(lane)
+    lane.ingest()
+    repair(lane)
+    append(lane, 5, encode_line(lane, 0, event(6, amount=60)))
+    lane.sweep()
+    lane.repair(lane.detect(minutes(0, 10)).request_id or 0)
+    (contested,) = next(f for f in lane.explain(0)["findings"] if f["kind"] == "conflict")["evidence"]["contested"]
+    (kept,) = [each["hash"] for each in contested["contents"] if each["event_time"][11:16] == "12:06"]
+    lane.produce(event(12) for _ in range(3))
+    skip_to(lane, 14)
+    expire(lane, 14)
+    lane.produce([event(21)])
+    with lane.driver() as driver:
+        driver.turn()
+    return contested["id"], kept, f"{contested['id'].partition('-')[0]}-0:11-14"
+
+
+def read_all(ledger: Connection, since: datetime) -> dict[str, list[str]]:
+    """Return the rows of every table, in which each time after `since` is `now`."""
+    names = ledger.execute(
+        "SELECT table_schema || '.' || quote_ident(table_name) AS name FROM information_schema.tables "
+        "WHERE table_schema IN ('onceover', 'aggregates') AND table_type = 'BASE TABLE'"
+    ).fetchall()
+    rows = {each["name"]: ledger.execute(f"SELECT to_jsonb(t) AS row FROM {each['name']} t") for each in names}
+    return {name: sorted(json.dumps(replace_new(r["row"], since), sort_keys=True) for r in rows[name]) for name in rows}
+
+
+def replace_new(value: Any, since: datetime) -> Any:
+    if isinstance(value, dict):
+        return {key: replace_new(each, since) for key, each in value.items()}
+    if isinstance(value, list):
+        return [replace_new(each, since) for each in value]
+    try:
+        return "now" if isinstance(value, str) and datetime.fromisoformat(value) > since else value
+    except (ValueError, TypeError):  # no time, or one of no zone
+        return value
+
+
+def run_dags(forms: Mapping[str, object]) -> None:
+    """Run the one task of each DAG with that form, in a process of its own, by the command line's user."""
+    name_airflow_home()
+    command = [sys.executable, "-c", TASKS, str(DAGS), get_user(), json.dumps(forms)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_decision_by_dag_writes_what_the_command_writes(lanes: Callable[..., Lane]) -> None:
+    lane = lanes()
+    record, kept, lost = make_lane_to_decide(lane)
+    span, why = {"from": NOON, "to": HALF}, {"pipeline": lane.name, "reason": WHY}
+    with lane.ledger() as ledger:
+        (since,) = (row["now"] for row in ledger.execute("SELECT clock_timestamp() AS now"))
+        before = read_all(ledger, since)
+    backup = back_up()
+
+    for command in (
+        ("take", lane.name, "--from", NOON, "--to", HALF, "--ticket", "INC-42"),
+        ("decide", lane.name, NOON, record, "--keep", kept, "--reason", WHY),
+        ("accept-loss", lane.name, lost, "--from", NOON, "--to", HALF, "--reason", WHY),
+        ("restore", lane.name, "2026-03-01T12:10Z", "--reason", WHY),
+    ):
+        done = run(*command)
+        assert done.returncode == 0, done.stderr
+    with lane.ledger() as ledger:
+        by_commands = read_all(ledger, since)
+    put_back(backup)
+    with lane.ledger() as ledger:
+        assert read_all(ledger, since) == before
+
+    run_dags(
+        {
+            "take_windows": {**why, **span, "ticket": "INC-42", "reason": None},
+            "decide_conflict": {**why, "window": NOON, "id": record, "keep": kept},
+            "accept_loss": {**why, **span, "offsets": lost},
+            "restore_window": {**why, "window": "2026-03-01T12:10Z"},
+        }
+    )
+
+    with lane.ledger() as ledger:
+        named = ledger.execute(
+            "UPDATE onceover.repair_request SET dag_id = NULL, run_id = NULL WHERE dag_id = 'restore_window' "
+            "AND run_id = 'manual' AND pipeline = %s", [lane.name],
+        )  # fmt: skip
+        assert named.rowcount == 1, "the restore's request names its run"
+        assert read_all(ledger, since) == by_commands
+    changed = {name.partition(".")[2] for name in before if before[name] != by_commands[name]}
+    assert changed >= {"taking", "taken_window", "decision", "accepted_loss", "revision", '"window"', lane.name}
