@@ -83,7 +83,7 @@ def test_run_on_call_whose_window_fails_is_red_and_says_why(lanes: Lanes, airflo
     said = airflow.log("repair_on_call", run, "windows.check")
     assert "of the requested range, 1 window is not right: 2026-03-01T12:00Z (failed: " in said
     assert "the range ends in the future: it is judged up to" in airflow.log("repair_on_call", run, "windows.detect")
-    assert list_states(lane) == ["failed"], "a file of another length has its window judged anew"
+    assert list_states(lane) == ["failed"], "a file of another length has its window judged again"
 
 
 def test_repair_that_waits_holds_up_no_detection(lanes: Lanes, airflow: AirflowRest) -> None:
