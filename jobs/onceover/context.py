@@ -17,6 +17,7 @@ from onceover.ledger import catalog
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, connect, require_current
 from onceover.ledger.root import Root, RootRefusedError
+from onceover.ledger.unreadable import list_known_unreadable
 from onceover.model.offsets import OffsetRange
 from onceover.model.pipeline import Pipeline
 from onceover.raw.layout import Layout
@@ -98,12 +99,16 @@ class PipelineContext:
             log.error("Kafka does not say what it holds, so %s wait: %s", wanted, error)
             return None
 
-    def build_source(self, facts: TopicFacts, *, stall_seconds: float = 30.0) -> KafkaSource:
-        """Return the topic's log, with these facts, as readers take it, which wait so long for a broker."""
+    def build_source(self, facts: TopicFacts, *, stall_seconds: float = 30.0, has_ledger: bool = True) -> KafkaSource:
+        """Return the topic's log, with these facts, as readers take it, which wait so long for a broker, and take care
+        near the offsets of which the ledger knows that no reader gets them."""
         from onceover.kafka.reader import KafkaSource  # as `files`: Arrow
 
-        isolation, properties = self.pipeline.ingest.isolation, self.pipeline.kafka
-        return KafkaSource(self.address("kafka"), facts.topic, facts.topic_id, isolation, properties, stall_seconds)
+        known = list_known_unreadable(self.ledger, self.name, facts.generation) if has_ledger else ()
+        return KafkaSource(
+            self.address("kafka"), facts.topic, facts.topic_id, self.pipeline.ingest.isolation, self.pipeline.kafka,
+            stall_seconds, unreadable=known,
+        )  # fmt: skip
 
     @property
     def layout(self) -> Layout:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 from tests.integration.cut_logs import damage_batch, produce_compressed
-from tests.integration.lane import Lane, event
+from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import count_certified
-from tests.integration.program import run
+from tests.integration.program import as_json, run
 from tests.integration.sink_kills import kill_after
 from tests.kafka_batches import produce_bomb
 
@@ -19,6 +19,7 @@ from onceover.ledger.blocked import list_blocked
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange
 from onceover.model.record import LARGEST_RECORD
+from onceover.model.window import from_ms
 from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
@@ -93,6 +94,12 @@ def test_bomb_stops_only_its_partition(lanes: Callable[..., Lane]) -> None:
     assert produce_bomb(address("kafka"), lane.topic, 0, BOMB) == 2
     lane.produce([event(2)], 0)
     check_waits_and_is_skipped(lane, 2, 3)
+    assert as_json("pipelines", "check", lane.name, "--sample", "9")["sample"]["records"] == 5, "all but the bomb"
+    lane.overwrite(lane.layout.window_file(from_ms(NOON_MS)), b"\n")
+    plan, done = lane.reread(0)
+    assert {str(each.offsets).partition("-")[2] for each in plan.held} == {"0:0-2", "0:3-4", "1:0-2"}
+    assert done is not None
+    assert len(done.confirmed) == 1, "what lies before the bomb was read again"
 
 
 def test_damaged_batch_stops_only_its_partition(lanes: Callable[..., Lane], stack: Stack) -> None:

@@ -13,7 +13,7 @@ from tests.integration.planted_failures import count_certified, minutes
 
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
-from onceover.kafka.reader import read_range
+from onceover.kafka.guarded_read import read_range
 from onceover.lines.chunks import LONGEST
 from onceover.model.record import LARGEST_RECORD
 from onceover.spark.session import build

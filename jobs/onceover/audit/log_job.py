@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,14 +18,10 @@ from onceover.audit.log_plan import LogPlan, is_cut_short, is_log_whole, list_be
 from onceover.audit.result import WindowAudit
 from onceover.audit.rows import compare_rows
 from onceover.context import PipelineContext
-from onceover.kafka.reader import READ_AHEAD
 from onceover.kafka.topic import Topic
-from onceover.ledger.blocked import list_blocked
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.unreadable import list_unreadable
 from onceover.model.batch_plan import cut_into_shards
 from onceover.model.json_text import to_plain
-from onceover.model.offsets import OffsetRange, intersect, subtract
 from onceover.model.raw_file import RawFile
 from onceover.model.window import to_ms
 from onceover.raw.marker import MarkerFiles
@@ -100,13 +96,9 @@ def _compare_held(
         plan = plan_log(facts, statement, {source: min(at, first.get(source, at)) for source, at in marked.items()})
         sides = [] if raw is None else [raw]
         if plan.to_audit:
-            near = _list_near_unreadable(context, facts.generation)
-            for is_careful, ranges in ((False, subtract(plan.to_audit, near)), (True, intersect(plan.to_audit, near))):
-                source = replace(context.build_source(facts), one_batch_a_fetch=is_careful)
-                shards = cut_into_shards("backlog", ranges, spark.sparkContext.defaultParallelism)
-                if ranges:
-                    args = (facts.generation, shards, registered.contracts, statement.releases)
-                    sides.append(read_log(spark, source, *args))
+            shards = cut_into_shards("backlog", plan.to_audit, spark.sparkContext.defaultParallelism)
+            args = (facts.generation, shards, registered.contracts, statement.releases)
+            sides.append(read_log(spark, context.build_source(facts), *args))
         found = _Found({}, plan, is_compacted, is_log_whole(facts, statement, marked) and not is_compacted)
         if not sides:
             return found
@@ -177,14 +169,3 @@ def _build_result(found: _Found, expired: int) -> dict[str, Any]:
         "ranges": [str(r) for r in found.plan.to_audit],
         "rows": to_plain(windows if len(windows) <= MOST_WINDOWS else differing[:MOST_WINDOWS]),
     }
-
-
-def _list_near_unreadable(context: PipelineContext, generation: str) -> list[OffsetRange]:
-    """Return the offsets from which a client may read ahead to one that no reader gets, and die of it."""
-    unreadable = list_unreadable(context.ledger, context.name, generation)
-    waiting = [each.offsets for each in list_blocked(context.ledger, context.name)]
-    return [
-        OffsetRange(bad.source, max(bad.start - READ_AHEAD, 0), bad.start)
-        for bad in (*unreadable, *waiting)
-        if bad.source.generation == generation and bad.start
-    ]

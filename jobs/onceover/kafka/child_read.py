@@ -33,7 +33,7 @@ class Asked:
 
     def write(self) -> str:
         """Return the text for the process's standard input."""
-        source = asdict(replace(self.source, one_batch_a_fetch=True))
+        source = asdict(replace(self.source, one_batch_a_fetch=True, unreadable=()))
         return json.dumps({"source": source, "read": [self.kafka_partition, self.start, self.end]})
 
 

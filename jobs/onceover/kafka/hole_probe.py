@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
+from onceover.kafka.guarded_read import read_with_care
 from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.reader import KafkaSource, LogReader
 from onceover.kafka.topic import TopicFacts
@@ -24,7 +26,7 @@ def find_gaps(
 ) -> tuple[Gap, ...]:
     """Return gaps that hold every offset of the holes exactly once, in order. Read what the log still has of the holes,
     together with what landed between near ones, at most `most` offsets; what is not read counts as lost. Keep runs of
-    offsets only. Raise as `read_range`, also if the log is cut or recreated meanwhile: call again then."""
+    offsets only. Raise as `LogReader.read`, also if the log is cut or recreated meanwhile: call again then."""
     gaps: list[Gap] = []
     held: list[OffsetRange] = []
     for hole in holes:
@@ -43,12 +45,13 @@ def find_gaps(
 
 
 def find_empty(source: KafkaSource, facts: TopicFacts, holes: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """Return the offsets of these holes that the log holds, without a record for a reader. Raise as `read_range`."""
+    """Return the offsets of these holes that the log holds, without a record for a reader. Raise as
+    `LogReader.read`."""
     empty: list[OffsetRange] = []
     with closing(LogReader(source)) as reader:
         for group in join_near(filter(len, (clip_to_held(hole, facts) for hole in holes)), NEAR):
             span = OffsetRange(group[0].source, group[0].start, group[-1].end)
-            empty += subtract(group, _read_runs(reader, span))
+            empty += subtract(group, _read_runs(reader, span, group))
     return tuple(empty)
 
 
@@ -57,11 +60,11 @@ def _explain(
 ) -> Iterator[Gap]:
     """Yield the gaps of these holes, of which the span is read; the rest counts as lost. `every` reads uncommitted
     records too."""
-    delivered = list(_read_runs(reader, span))
+    delivered = list(_read_runs(reader, span, holes))
     is_all_delivered = sum(map(len, delivered)) == len(span)
     uncommitted: list[OffsetRange] = []
     if not is_all_delivered and reader.source != every.source:
-        uncommitted = list(_read_runs(every, span))
+        uncommitted = list(_read_runs(every, span, holes))
     for hole in holes:
         end = max(hole.start, min(hole.end, span.end))
         read, unread = OffsetRange(hole.source, hole.start, end), OffsetRange(hole.source, end, hole.end)
@@ -71,10 +74,13 @@ def _explain(
             yield Gap(unread, Reason.LOST)
 
 
-def _read_runs(reader: LogReader, inside: OffsetRange) -> Iterator[OffsetRange]:
-    """Yield unbroken runs of the delivered offsets, in order; a run may continue from one Arrow batch to the next."""
+def _read_runs(reader: LogReader, inside: OffsetRange, holes: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
+    """Yield unbroken runs of the delivered offsets, in order; a run may continue from one Arrow batch to the next. Pass
+    over offsets between the holes that no reader gets."""
     run: OffsetRange | None = None
-    for batch in reader.read(inside.source.kafka_partition, inside.start, inside.end):
+    beside = subtract(reader.source.unreadable, holes)
+    read = (read_with_care(reader, r.source.kafka_partition, r.start, r.end) for r in subtract([inside], beside))
+    for batch in chain.from_iterable(read):
         offsets = batch.column("offset").to_numpy()
         for piece in np.split(offsets, np.flatnonzero(np.diff(offsets) > 1) + 1):
             start, end = int(piece[0]), int(piece[-1]) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from time import monotonic
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -9,7 +10,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from onceover.config.kafka_properties import build_client_properties
 from onceover.errors import TransientError, UnreachableError
 from onceover.kafka.client import LastComplaint, translate_refusal
-from onceover.kafka.reader import BAD_BATCH, KafkaSource
+from onceover.kafka.guarded_read import read_guarded
+from onceover.kafka.reader import BAD_BATCH, READ_AHEAD, KafkaSource
+from onceover.model.offsets import OffsetRange
 
 _POLL_SECONDS = 0.5
 
@@ -80,6 +83,22 @@ class LogProbe:
         return found
 
     def _read(self, offset: int) -> tuple[int, int] | None:
+        for bad in self._source.unreadable:
+            if bad.source.kafka_partition == self._kafka_partition and bad.start - READ_AHEAD <= offset < bad.end:
+                return self._read_before(offset, bad)
+        return self._read_plainly(offset)
+
+    def _read_before(self, offset: int, bad: OffsetRange) -> tuple[int, int] | None:
+        """Read a record near offsets that no reader gets, in a process of its own; if none lies before, one behind."""
+        if offset < bad.start:
+            with closing(read_guarded(self._source, self._kafka_partition, offset, bad.start)) as records:
+                first = next(records, None)
+            if first is not None:
+                at, epoch = first.column("offset")[0].as_py(), first.column("leader_epoch")[0].as_py()
+                return None if epoch is None else (at, epoch)
+        return self.find_epoch(bad.end)
+
+    def _read_plainly(self, offset: int) -> tuple[int, int] | None:
         where = f"topic {self._source.topic!r}, Kafka partition {self._kafka_partition}, offset {offset}"
         self._consumer.assign([TopicPartition(self._source.topic, self._kafka_partition, offset)])
         begun = monotonic()

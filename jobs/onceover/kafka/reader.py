@@ -10,7 +10,6 @@ recreated topic has the same offsets and other records.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import groupby
 from time import monotonic
@@ -23,6 +22,7 @@ from onceover.config.kafka_properties import build_client_properties
 from onceover.errors import OffsetRangeError, TransientError, UnreachableError, UnreadableRecordError
 from onceover.kafka.client import Admin, LastComplaint, translate_refusal
 from onceover.kafka.record_batch import build_batch
+from onceover.model.offsets import OffsetRange
 
 BAD_BATCH = (KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG)
 """Errors about a batch of records that was fetched, with its first offset."""
@@ -58,7 +58,7 @@ class KafkaSource:
     """The topic to read ranges from, as plain values that travel to Spark's Python workers.
 
     A read waits `stall_seconds` for a broker before it fails. `one_batch_a_fetch`: nothing is read ahead of a batch,
-    for the next may be one that no reader gets.
+    for the next may be one that no reader gets. `unreadable`: the offsets that are known as such, of this incarnation.
     """
 
     bootstrap: str
@@ -68,23 +68,12 @@ class KafkaSource:
     properties: Mapping[str, str] = field(default_factory=dict)
     stall_seconds: float = 30.0
     one_batch_a_fetch: bool = False
-
-
-def read_range(source: KafkaSource, kafka_partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-    """Yield every record in [start, end) that the isolation level shows, in offset order, in batches of SCHEMA.
-
-    `headers` is the escaped field of the window file, `leader_epoch` null where the broker gives none. Raise
-    OffsetRangeError if the log does not hold the range (expired, truncated) or the topic is not the incarnation
-    `source.topic_id`; UnreachableError if nothing arrives for `stall_seconds`. Discard the batches yielded before an
-    error.
-    """
-    with closing(LogReader(source)) as reader:
-        yield from reader.read(kafka_partition, start, end)
+    unreadable: tuple[OffsetRange, ...] = ()
 
 
 class LogReader:
     """Reads ranges one after another by the same clients, for to connect takes longer than to read a thousand records.
-    Close it after an error."""
+    Close it after an error. Where offsets are known that no reader gets, `guarded_read.read_with_care` reads by it."""
 
     def __init__(self, source: KafkaSource, note_arrival: Callable[[int], None] | None = None) -> None:
         """Connects with the first range. `note_arrival` takes the offsets of records once they are here, before the
@@ -96,7 +85,13 @@ class LogReader:
         self._consumer: Consumer | None = None
 
     def read(self, kafka_partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """Yield the records as `read_range` does."""
+        """Yield every record in [start, end) that the isolation level shows, in offset order, in batches of SCHEMA.
+
+        `headers` is the escaped field of the window file, `leader_epoch` null where the broker gives none. Raise
+        OffsetRangeError if the log does not hold the range (expired, truncated) or the topic is not the incarnation
+        `source.topic_id`; UnreachableError if nothing arrives for `stall_seconds`. Discard the batches yielded before
+        an error.
+        """
         if start < end:
             yield from self.hold_last(self.read_at_once(kafka_partition, start, end))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from onceover.ledger.blocked import list_blocked
 from onceover.ledger.database import Connection
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 
 def list_unreadable(connection: Connection, pipeline: str, generation: str) -> list[OffsetRange]:
@@ -17,6 +18,15 @@ def list_unreadable(connection: Connection, pipeline: str, generation: str) -> l
         OffsetRange(KafkaPartition(generation, row["kafka_partition"]), row["start_offset"], row["end_offset"])
         for row in rows
     ]
+
+
+def list_known_unreadable(connection: Connection, pipeline: str, generation: str) -> tuple[OffsetRange, ...]:
+    """Return the offsets of this generation that no reader gets: those accepted as such, and those before which ingest
+    waits."""
+    waiting = [each.offsets for each in list_blocked(connection, pipeline)]
+    return coalesce(
+        [*list_unreadable(connection, pipeline, generation), *(w for w in waiting if w.source.generation == generation)]
+    )
 
 
 def list_to_read_again(connection: Connection, pipeline: str) -> list[OffsetRange]:

@@ -26,7 +26,7 @@ from onceover.ledger.suspicions import Suspicion
 from onceover.model.claim import ClaimedWindow
 from onceover.model.conflict import Content
 from onceover.model.digest import HALVES
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import ID_COLUMNS
 from onceover.model.window import Window, format_moment, from_ms, to_ms
@@ -236,9 +236,11 @@ def _mark_newest(
     return add
 
 
-def _list_held(context: PipelineContext, ranges: Sequence[OffsetRange]) -> tuple[KafkaSource, list[OffsetRange]] | None:
-    """Return the parts of the ranges that the log holds, None if it holds none, or does not answer. Raise
-    RootRefusedError as `open_own_topic`."""
+def _list_held(
+    context: PipelineContext, ranges: Sequence[OffsetRange]
+) -> tuple[KafkaSource, tuple[OffsetRange, ...]] | None:
+    """Return the parts of the ranges that the log holds and readers get, None if there are none, or Kafka does not
+    answer. Raise RootRefusedError as `open_own_topic`."""
     try:
         with context.open_own_topic() as topic:
             facts = topic.facts()
@@ -247,8 +249,9 @@ def _list_held(context: PipelineContext, ranges: Sequence[OffsetRange]) -> tuple
     except OnceoverError as error:
         log.warning("the contents that Kafka holds now are not known: %s", error)
         return None
-    pieces = [held for piece in ranges if len(held := clip_to_held(piece, facts))]
-    return (context.build_source(facts), pieces) if pieces else None
+    source = context.build_source(facts)
+    pieces = subtract([clip_to_held(piece, facts) for piece in ranges], source.unreadable)
+    return (source, pieces) if pieces else None
 
 
 def _add_hash(records: DataFrame) -> DataFrame:

@@ -1,4 +1,4 @@
-"""What a contract makes of the last records of its topic. Reads Kafka only; neither ledger nor raw."""
+"""What a contract makes of the last records of its topic. Reads Kafka only; no raw."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.model.contract import Contract
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange, subtract
 from onceover.model.record import Record
 from onceover.model.window import Window, floor, format_moment, from_ms
 from onceover.spark.interpret import interpret, name_values
@@ -61,8 +61,10 @@ def plan_sample(facts: TopicFacts, most: int) -> tuple[OffsetRange, ...]:
 def sample_topic(
     spark: SparkSession, source: KafkaSource, facts: TopicFacts, contract: Contract, most: int
 ) -> TopicSample:
-    """Return what ingest would make of the topic's last `most` offsets. An action raises the errors of reading."""
-    read = read_ranges(spark, source, plan_sample(facts, most)).transform(interpret(contract)).cache()
+    """Return what ingest would make of the topic's last `most` offsets, without those that no reader gets, by what the
+    source knows. An action raises the errors of reading."""
+    ranges = subtract(plan_sample(facts, most), source.unreadable)
+    read = read_ranges(spark, source, ranges).transform(interpret(contract)).cache()
     try:
         length = contract.window_minutes
         windows = {

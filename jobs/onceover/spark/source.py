@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -18,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from onceover.errors import OffsetRangeError
-from onceover.kafka.guarded_read import read_guarded
+from onceover.kafka.guarded_read import read_range, read_with_care
 from onceover.kafka.memory_limit import MOST_BYTES, limit_memory
-from onceover.kafka.reader import KafkaSource, LogReader, read_range
+from onceover.kafka.reader import KafkaSource, LogReader
 from onceover.kafka.record_batch import SCHEMA as READ
 from onceover.kafka.shard_read import END_OFFSET, ShardRead
 from onceover.kafka.topic import derive_generation
@@ -123,8 +122,7 @@ def _read_shard(
     if own != generation:
         raise OffsetRangeError(f"a shard of generation {own} is none of topic {reader.source.topic!r} by its ID")
     read = ShardRead(kafka_partition, start)
-    read_records = partial(read_guarded, reader.source) if reader.source.one_batch_a_fetch else reader.read
-    for records in read_records(kafka_partition, start, end):
+    for records in read_with_care(reader, kafka_partition, start, end):
         head = write_head(records, generation)
         read = read.add(records, head)
         yield _add_head(records, head)

@@ -7,8 +7,8 @@ import pytest
 from tests.integration.cut_logs import damage_batch, produce_compressed
 
 from onceover.errors import TransientError
+from onceover.kafka.guarded_read import read_range
 from onceover.kafka.log_probe import LogProbe
-from onceover.kafka.reader import read_range
 
 if TYPE_CHECKING:
     from tests.onceover.conftest import Broker

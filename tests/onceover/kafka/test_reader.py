@@ -16,8 +16,9 @@ from onceover.errors import (
     UnreadableRecordError,
 )
 from onceover.kafka import reader, record_batch
+from onceover.kafka.guarded_read import read_range
 from onceover.kafka.headers import UNREADABLE_HEADERS
-from onceover.kafka.reader import KafkaSource, LogReader, read_range
+from onceover.kafka.reader import KafkaSource, LogReader
 from onceover.kafka.record_batch import SCHEMA
 from onceover.lines.escapes import escape_headers
 

@@ -20,7 +20,7 @@ from onceover.ledger.landed_offsets import read_accounted, read_landed_bounds
 from onceover.ledger.locks import lock_rows
 from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.migrate import upgrade_schema
-from onceover.ledger.unreadable import list_to_read_again
+from onceover.ledger.unreadable import list_known_unreadable, list_to_read_again
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover_local.stack import Stack
 
@@ -115,6 +115,9 @@ def test_unreadable_offsets_are_settled_and_not_read_again(connection: Connectio
     assert frontiers.read_holes(connection, "losses") == [of(110, 112), of(114, 120)]
     rows = connection.execute("SELECT kind FROM onceover.accepted_loss WHERE pipeline = 'losses'").fetchall()
     assert [row["kind"] for row in rows] == ["unreadable"]
+    wait_before(connection, 118, 119)
+    assert list_known_unreadable(connection, "losses", SOURCE.generation) == (of(112, 114), of(118, 119))
+    assert list_known_unreadable(connection, "losses", "ffffffff") == ()
 
 
 def wait_before(connection: Connection, start: int, end: int) -> None:

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from onceover.errors import OffsetRangeError
-from onceover.kafka.reader import read_range
+from onceover.kafka.guarded_read import read_range
 from onceover.kafka.shard_read import END_OFFSET, ShardRead, parse_shard
 from onceover.kafka.topic import derive_generation
 from onceover.lines.stored import hash_records

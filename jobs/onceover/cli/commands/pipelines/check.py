@@ -14,10 +14,11 @@ from onceover.cli.output import draw_table, get_stderr, print_json, say, style
 from onceover.cli.sample_report import list_as_json, show_sample
 from onceover.config.mistakes import Mistake, MistakesError
 from onceover.config.pipelines import find, name_toml, read_valid
-from onceover.context import open_pipeline
-from onceover.errors import ConfigurationError, UsageError
+from onceover.context import PipelineContext, open_pipeline
+from onceover.errors import ConfigurationError, OnceoverError, UsageError
 from onceover.ingest.micro_batch import attempt
-from onceover.kafka import Topic
+from onceover.kafka import Topic, TopicFacts
+from onceover.kafka.reader import KafkaSource
 from onceover.model.contract import Columns
 from onceover.model.pipeline import Pipeline
 from onceover.model.wording import pluralize
@@ -129,7 +130,15 @@ def _sample(spark: Any, pipeline: Pipeline, most: int) -> TopicSample:
     ):
         facts = topic.facts()
         with attempt():
-            return sample_topic(spark, context.build_source(facts), facts, contract, most)
+            return sample_topic(spark, _build_source(context, facts), facts, contract, most)
+
+
+def _build_source(context: PipelineContext, facts: TopicFacts) -> KafkaSource:
+    """Return the log, with what a ledger knows of it: a first sample needs none."""
+    try:
+        return context.build_source(facts)
+    except OnceoverError:
+        return context.build_source(facts, has_ledger=False)
 
 
 def _show(good: Sequence[Pipeline], columns: dict[str, Columns], mistakes: Sequence[Mistake], no_spark: bool) -> None:
