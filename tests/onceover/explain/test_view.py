@@ -107,7 +107,7 @@ def test_certificate_says_what_its_records_count_by(by_columns: int | None, by_v
         ("folder", "the file's length on folder"),
     ],
 )
-def test_certificate_from_the_ledger_names_what_its_raw_store_shows(store: str, said: str) -> None:
+def test_certificate_names_what_its_raw_store_shows(store: str, said: str) -> None:
     rests_on: dict[str, object] = {"basis": "ledger", "by_columns": None, "by_value": None, "adopted": (),
                 "lost_offsets": 0, "decisions": 0, "pending": [], "contract_versions": [],
                 "evaluated_by": []}  # fmt: skip

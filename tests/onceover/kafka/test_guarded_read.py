@@ -50,7 +50,7 @@ def receive(end: int) -> list[int]:
         ("os._exit(1)", UnreadableRecordError),
     ],
 )
-def test_process_that_ends_between_two_batches_has_not_read_the_range(
+def test_end_between_two_batches_is_no_end_of_the_range(
     ending: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end_after_a_batch(tmp_path, monkeypatch, ending)
