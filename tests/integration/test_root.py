@@ -146,6 +146,10 @@ def test_lost_marker_is_refused_until_a_person_takes_the_root(lane: Lane) -> Non
     assert take_root(lane)[0] == 0
     assert find_problem(lane) is None
     assert list(read_marker(lane).origins.values()) == [0], "the ledger's origins are in the new marker"
+    lane.hdfs().delete(f"{lane.layout.raw_root}/{lane.name}", recursive=True)  # as another server's address shows it
+    assert find_problem(lane) is RootProblem.LOST_RAW
+    assert take_root(lane)[0] == 0
+    assert find_problem(lane) is None
 
 
 @pytest.mark.rare

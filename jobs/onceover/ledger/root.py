@@ -203,6 +203,12 @@ def describe_problem(root: Root, facts: RootFacts, problem: RootProblem) -> str:
                 f"{where} holds raw but no marker, so it may be another ledger's as well as {ledger}'s; make sure that "
                 f"no other environment uses it, then run {way_out}"
             )
+        case RootProblem.LOST_RAW:
+            return (
+                f"{where} holds neither raw nor a marker, and {ledger} has landed batches of {name}: raw is elsewhere, "
+                "or lost; set the server's address, or storage.raw_root in the TOML; if raw is lost, run "
+                f"{way_out}, and `onceover reread {name} WINDOW` for what Kafka still holds"
+            )
         case RootProblem.OTHER_LEDGER:
             return (
                 f"{where} belongs to another ledger than {ledger}: it was marked{written}; two ledgers on one root "

@@ -12,6 +12,7 @@ class RootProblem(StrEnum):
     """The reason to refuse a raw root."""
 
     LOST_LEDGER = "lost ledger"
+    LOST_RAW = "lost raw"
     UNMARKED = "unmarked"
     OTHER_LEDGER = "other ledger"
     COPIED_LEDGER = "copied ledger"
@@ -53,7 +54,7 @@ def judge_root(facts: RootFacts) -> RootProblem | None:
         return RootProblem.OTHER_STORE
     if marker is None:
         if facts.has_landed:
-            return RootProblem.UNMARKED if facts.holds_raw else None
+            return RootProblem.UNMARKED if facts.holds_raw else RootProblem.LOST_RAW
         return RootProblem.LOST_LEDGER if facts.holds_raw or facts.has_rows else None
     if marker.ledger.ledger_id != facts.ledger.ledger_id:
         return RootProblem.OTHER_LEDGER

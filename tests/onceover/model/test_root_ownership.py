@@ -23,7 +23,6 @@ COPY = LedgerIdentity(MARKER.ledger.ledger_id, "7300000000000000001/16999")
         OWN,
         UNUSED,
         replace(UNUSED, is_registered=True),
-        replace(UNUSED, is_registered=True, has_landed=True, has_rows=True),  # its raw has expired
         replace(OWN, kafka_cluster=None),
         replace(OWN, has_landed=False, holds_raw=True),  # killed after its first append
         replace(OWN, marker=replace(MARKER, driver=None), knows_driver=False),
@@ -40,6 +39,7 @@ def test_own_or_unused_root_is_accepted(facts: RootFacts) -> None:
         (replace(UNUSED, has_rows=True), RootProblem.LOST_LEDGER, True),
         (replace(UNUSED, is_registered=True, holds_raw=True), RootProblem.LOST_LEDGER, True),
         (replace(OWN, marker=None, holds_raw=True), RootProblem.UNMARKED, False),
+        (replace(OWN, marker=None), RootProblem.LOST_RAW, False),  # raw may expire, and markers stay
         (replace(OWN, ledger=OTHER), RootProblem.OTHER_LEDGER, False),
         (replace(UNUSED, marker=MARKER, ledger=OTHER), RootProblem.OTHER_LEDGER, True),
         (replace(UNUSED, marker=MARKER, ledger=OTHER, is_registered=True), RootProblem.OTHER_LEDGER, False),
