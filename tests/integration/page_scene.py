@@ -30,9 +30,14 @@ class Scene:
     stack: Stack
     browser: Browser
     address: str
+    airflow: AirflowRest
 
     def visit(self, user: str = "admin", **look: object) -> Visit:
         return Visit.begin(self.browser, self.stack, self.address, user, **look)
+
+    def wait_for_form(self, dag: str = "repair_on_call") -> None:
+        """Wait until Airflow has parsed the DAG again: it refuses a run for a pipeline that its form does not know."""
+        wait_for(lambda: self.lane.name in self.airflow.choices(dag, "pipeline"), 120, "the form to list the pipeline")
 
 
 @pytest.fixture
@@ -44,8 +49,6 @@ def scene(lanes: Callable[..., Lane], stack: Stack, airflow: AirflowRest) -> Ite
     lane.produce([event(minute, HOSTILE) for minute in (2, 7)])
     replay(lane)
     lane.ingest()
-    # Airflow refuses a run for a pipeline that its form does not know yet.
-    wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 120, "the form to list the pipeline")
     with lane.open() as context, open_chromium() as browser:
         detect(context, who=HOSTILE, why=HOSTILE)
-        yield Scene(lane, stack, browser, address("airflow"))
+        yield Scene(lane, stack, browser, address("airflow"), airflow)

@@ -96,7 +96,7 @@ def test_viewer_sees_all_and_starts_nothing(scene: Scene, airflow: AirflowRest) 
 
 def test_link_to_a_run_leaves_the_frame(scene: Scene, airflow: AirflowRest) -> None:
     name = scene.lane.name
-    wait_for(lambda: name in airflow.choices("repair_on_call", "pipeline"), 120, "the form to list the pipeline")
+    scene.wait_for_form()
     run = airflow.trigger("repair_on_call", {"pipeline": name, "from": FIRST, "to": "2026-03-01T12:05Z"})
     airflow.wait_for_run("repair_on_call", run, 120)  # without a reason it fails, and the page says so
     (task,) = (each["task_id"] for each in airflow.tasks("repair_on_call", run) if each["state"] == "failed")
@@ -128,6 +128,7 @@ def test_six_screens_are_drawn(scene: Scene, tmp_path: Path) -> None:
     """`make screenshots` keeps one look in docs/, and leaves the other three in the test's own folder."""
     folder = Path(os.environ.get("ONCEOVER_SCREENSHOTS", tmp_path)).absolute()
     name = scene.lane.name
+    scene.wait_for_form()
     run = repair_on_page(scene.browser, scene.stack, scene.address, f"{name}/{FIRST}", "numbers look doubled")
     for look in (SHOWN, (1280, "dark"), (390, "light"), (390, "dark")):
         width, scheme = look

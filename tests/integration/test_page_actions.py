@@ -40,7 +40,8 @@ def read_lineage(file: Path, run: str) -> list[dict[str, Any]]:
 
 def test_window_is_taken_over_until_it_is_certified(scene: Scene, airflow: AirflowRest, lineage_file: Path) -> None:
     name = scene.lane.name
-    wait_for(lambda: name in airflow.choices("take_windows", "pipeline"), 120, "the form to list the pipeline")
+    scene.wait_for_form("take_windows")
+    scene.wait_for_form()
     with scene.lane.ledger() as ledger:
         take_windows(ledger, name, ONE, "kim", HOSTILE)
     visit = scene.visit()
@@ -74,6 +75,7 @@ def test_window_is_taken_over_until_it_is_certified(scene: Scene, airflow: Airfl
 
 
 def test_repair_that_fails_ends_in_words(scene: Scene) -> None:
+    scene.wait_for_form()
     visit = scene.visit()
     visit.open(f"{scene.lane.name}/{FIRST}")
     visit.tab.get_by_label("Reason").fill("numbers look doubled")

@@ -10,6 +10,12 @@ from tests.protocol.trust.explore import explore, walked
 from tests.protocol.trust.rules import BEFORE
 from tests.protocol.trust.scenarios import ALL, LARGEST, RARE, WALKED
 
+SEEDS = (
+    range(500),
+    pytest.param(range(500, 5_000), marks=pytest.mark.rare),
+    pytest.param(range(5_000, 20_000), marks=(pytest.mark.rare, pytest.mark.largest)),
+)
+
 
 def marked(name: str) -> str | ParameterSet:
     if name in LARGEST:
@@ -26,7 +32,7 @@ def test_certificates_are_right_and_no_state_is_stuck(name: str) -> None:
     assert found.states == states
 
 
-@pytest.mark.parametrize("seeds", [range(500), pytest.param(range(500, 20_000), marks=pytest.mark.rare)], ids=str)
+@pytest.mark.parametrize("seeds", SEEDS, ids=str)
 @pytest.mark.parametrize("name", WALKED)
 def test_walks_with_more_faults_meet_no_false_certificate(name: str, seeds: range) -> None:
     violation = walked(WALKED[name], seeds)

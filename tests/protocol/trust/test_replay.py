@@ -52,7 +52,7 @@ IN_MODEL_ALONE = (  # seen soon, but `make test-faults` has no time for all
     "adopt_own in foreign-in",
     "rebuild_own in foreign-in",
 )
-WALKS = 8  # of 200, for `make test-faults`
+WALKS = 4  # of 200, for `make test-faults`
 
 
 def marks_of(mutant: Mutant) -> tuple[pytest.MarkDecorator, ...]:
