@@ -1,0 +1,197 @@
+"""A pipeline with the walk's own count of what it produced, and what happens to it: each a feature or a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from tests.faults.conftest import Jobs
+from tests.faults.ends import end_lease
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.orphans import repair
+from tests.integration.planted_failures import append, encode_line, list_gaps, minutes, replay, skip_to
+from tests.integration.program import run
+from tests.integration.releases import accept_nameless, make_nameless, release
+
+from onceover.fault_points import RepairStep, Step
+from onceover.ledger import drivers, expiries
+from onceover.ledger.takings import list_takings, take_windows
+from onceover.model.window import format_moment, from_ms
+from onceover.retention.expire import carry_out
+
+LENGTH = 5  # minutes of a window
+RUBBISH = b"{"
+
+
+@dataclass(slots=True)
+class Walk:
+    """What was produced, by offset: minute, kind and amount, None for rubbish. The first window loses its raw, so that
+    nothing comes into it any more from then on, and none of its records needs a release."""
+
+    lane: Lane
+    jobs: Jobs
+    chance: Random
+    produced: list[tuple[int, str, int] | None] = field(default_factory=list)
+    minute: int = 0
+    has_expired: bool = False
+    has_cut_over: bool = False
+
+    def produce(self, *minutes: int) -> None:
+        """Produce a record of each of these minutes; without any, of the next ones: some nameless, one rubbish."""
+        values = []
+        for minute in minutes or range(self.minute, self.minute + 4):
+            kind = "none" if minute >= LENGTH and self.chance.random() < 0.4 else "a"
+            amount = len(self.produced)
+            values.append(event(minute, amount=amount) if kind == "a" else make_nameless(minute, amount))
+            self.produced.append((minute, kind, amount))
+        if not minutes:
+            self.minute += 4
+            values.append(RUBBISH)
+            self.produced.append(None)
+        self.lane.produce(values)
+
+    def count(self) -> dict[tuple[object, ...], tuple[object, ...]]:
+        """Return what the aggregates have to be once all is read and released."""
+        rows: dict[tuple[object, ...], list[int]] = {}
+        for minute, kind, amount in filter(None, self.produced):
+            rows.setdefault((float(minute // LENGTH * LENGTH), kind), []).append(amount)
+        return {key: (len(amounts), sum(amounts), max(amounts)) for key, amounts in rows.items()}
+
+    def settle(self) -> None:
+        end_lease(self.lane)
+        self.lane.ingest()
+        self.lane.sweep()
+        repair(self.lane)
+
+    def make_window(self) -> int:
+        """Produce until there is a window that did not exist before, have it certified, and return its first minute."""
+        self.produce()
+        self.produce()
+        self.settle()
+        return (self.minute - 1) // LENGTH * LENGTH
+
+
+def come_late(walk: Walk) -> None:
+    first = LENGTH if walk.has_expired else 0
+    walk.produce(*(walk.chance.randrange(first, walk.minute) for _ in range(3)))
+
+
+def land_twice(walk: Walk) -> None:
+    walk.produce()
+    replay(walk.lane)
+
+
+def kill_ingest(walk: Walk) -> None:
+    walk.produce()
+    job = walk.jobs("ingest.py", "--pipeline", walk.lane.name)
+    job.start(stop_after=walk.chance.choice(list(Step)))
+    job.wait_until_held(120)
+    job.kill()
+    end_lease(walk.lane)
+
+
+def kill_repair(walk: Walk) -> None:
+    land_twice(walk)
+    walk.lane.ingest()
+    request = walk.lane.detect().request_id
+    assert request is not None
+    job = walk.jobs("repair.py", "--pipeline", walk.lane.name, "--request", str(request))
+    job.start(stop_after=walk.chance.choice((RepairStep.CLAIMED, RepairStep.STAGED, RepairStep.PUBLISHED)))
+    job.wait_until_held(120)
+    job.kill()
+    assert walk.lane.repair(request).failed == ()
+
+
+def cut_over(walk: Walk) -> None:
+    if not walk.has_cut_over:
+        walk.settle()
+        accept_nameless(walk.lane)
+        walk.has_cut_over = True
+
+
+def release_all(walk: Walk) -> None:
+    cut_over(walk)
+    walk.settle()
+    release(walk.lane)
+
+
+def skip_offsets(walk: Walk) -> None:
+    walk.settle()
+    walk.produce()
+    skip_to(walk.lane, len(walk.produced))
+    walk.produce()
+    with walk.lane.driver() as driver:
+        driver.turn()
+    assert list_gaps(walk.lane)
+    repair(walk.lane)
+    assert not list_gaps(walk.lane), "read again"
+
+
+def compact(walk: Walk) -> None:
+    walk.settle()
+    done = walk.lane.compact()
+    assert done
+    assert {each.why for each in done} == {None}
+
+
+def expire(walk: Walk) -> None:
+    walk.settle()
+    with walk.lane.ledger() as ledger:
+        listed = expiries.list_expirable(ledger, walk.lane.name, 0)
+        due = [file for file in listed if file.window_start == from_ms(NOON_MS)]
+        assert expiries.mark_expired(ledger, walk.lane.name, due, "test", "room") == 1
+        epoch = drivers.acquire(ledger, walk.lane.name, "test")
+        carry_out(ledger, epoch, walk.lane.files())
+        drivers.end_epoch(ledger, epoch)
+    walk.has_expired = True
+
+
+def contest(walk: Walk) -> None:
+    """Append a line of another content under the ID of a record of the newest window, and decide for the record."""
+    minute = walk.make_window()
+    offset, kept = next((n, x) for n, x in enumerate(walk.produced) if x and x[0] >= minute and x[1] == "a")
+    other = minute + (kept[0] + 1 - minute) % LENGTH
+    append(walk.lane, minute, encode_line(walk.lane, offset, event(other, amount=1_000)))
+    walk.lane.sweep()
+    assert walk.lane.repair(walk.lane.detect().request_id or 0).failed
+    (found,) = (f for f in walk.lane.explain(minute)["findings"] if f["kind"] == "conflict")
+    (contested,) = found["evidence"]["contested"]
+    time = format_moment(from_ms(NOON_MS + kept[0] * 60_000))[11:16]
+    (content,) = (c["hash"] for c in contested["contents"] if c["event_time"][11:16] == time)
+    window = format_moment(from_ms(NOON_MS + minute * 60_000))
+    done = run("decide", walk.lane.name, window, contested["id"], "--keep", content, "--reason", "a test")
+    assert done.returncode == 0, done.stderr
+
+
+def take(walk: Walk) -> None:
+    land_twice(walk)
+    walk.lane.ingest()
+    with walk.lane.ledger() as ledger:
+        taken, _ = take_windows(ledger, walk.lane.name, minutes(0, 1_000), "kim", "INC-1")
+        assert list_takings(ledger, walk.lane.name)
+    assert taken
+
+
+def lose_lines(walk: Walk) -> None:
+    minute = walk.make_window()
+    path = walk.lane.layout.window_file(from_ms(NOON_MS + minute * 60_000))
+    walk.lane.overwrite(path, walk.lane.read(path)[:100])
+    plan, done = walk.lane.reread(minute)
+    assert plan.held
+    assert done is not None
+    assert done.confirmed
+
+
+def spoil_row(walk: Walk) -> None:
+    start = from_ms(NOON_MS + walk.make_window() * 60_000)
+    with walk.lane.ledger() as ledger:
+        spoil = f"UPDATE aggregates.{walk.lane.name} SET events = events + 1 WHERE window_start = %s"
+        assert ledger.execute(spoil, [start]).rowcount
+    assert walk.lane.sweep().differing
+
+
+EVERY: tuple[Callable[[Walk], None], ...] = (
+    come_late, land_twice, kill_ingest, kill_repair, cut_over, release_all, skip_offsets, compact, expire, contest,
+    take, lose_lines, spoil_row,
+)  # fmt: skip
