@@ -38,10 +38,11 @@ class Walk:
     has_cut_over: bool = False
 
     def produce(self, *minutes: int) -> None:
-        """Produce a record of each of these minutes; without any, of the next ones: some nameless, one rubbish."""
-        values = []
+        """Produce a record of each of these minutes; without any, of the next ones: some nameless, but not the last of
+        these, and one rubbish."""
+        values, last = [], self.minute + 3
         for minute in minutes or range(self.minute, self.minute + 4):
-            kind = "none" if minute >= LENGTH and self.chance.random() < 0.4 else "a"
+            kind = "none" if LENGTH <= minute != last and self.chance.random() < 0.4 else "a"
             amount = len(self.produced)
             values.append(event(minute, amount=amount) if kind == "a" else make_nameless(minute, amount))
             self.produced.append((minute, kind, amount))
