@@ -39,7 +39,7 @@ def test_airflow_killed_in_mid_repair_publishes_once(
     for each in task_and_worker:
         each.kill()
     wait_for(lambda: not any(map(lives, task_and_worker)), 30, "the task and its worker to be gone")
-    assert lives(alone), "the application that nobody watches any more goes on"
+    assert lives(alone), "the application goes on, although no process watches it"
     wait_for(lambda: read_revisions(lane) == [1], 120, "it to publish")
     wait_for(lambda: not airflow.healthy(), 60, "Airflow to miss its scheduler")
     assert read_task(airflow, run) == ("running", 1), "for all that Airflow knows"
