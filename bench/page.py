@@ -1,29 +1,38 @@
-"""The page in Airflow over a year of windows and over three: its queries, and the strip in a real browser from the
-request to the drawn picture, with the frame of Airflow left out.
+"""The page in Airflow over a year of windows and over three: its queries, the strip in a real browser from the request
+to the drawn picture, with the frame of Airflow left out, and how long a landing takes while visitors look at the page.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from threading import Event
 
+import requests
 from playwright.sync_api import Page
 from tests.chromium import open_chromium
 from tests.integration.page_visits import Visit
 
 from bench import large_ledger
 from bench.large_ledger import LargeLedger
-from bench.table import Row, middle, runs
+from bench.late_record import land_late_record
+from bench.table import Row, alternate, middle, runs
 from onceover.config.endpoints import address
 from onceover.explain.page import list_trouble, read_strip
+from onceover.ledger import drivers
 from onceover.ledger.database import Connection, connect
 from onceover_local.stack import Stack
 
 EACH_FAILED = 50  # of so many windows, one is not certified any more
 STRIP_GOAL, TROUBLE_GOAL, SCREEN_GOAL = 0.3, 0.15, 1.0
+LANDINGS, VISITORS, LOOKS_EVERY = 1000, 3, 2.0
+"""Of one run; beside it; the seconds after which a page that follows a run asks again."""
+LANDING_GOAL = 1.25
 TOML = """
 [contract]
 topic = "{name}"
@@ -54,6 +63,8 @@ def run() -> tuple[list[Row], list[str]]:
             visit = Visit.begin(browser, stack, address("airflow"))
             for ledger in built:
                 rows += _measure(connection, visit.tab, ledger)
+            cookies = {each["name"]: each["value"] for each in visit.tab.context.cookies()}
+        rows.append(_measure_landings(connection, built[-1], cookies))
     return rows, [f"one window of {EACH_FAILED} is not certified; the browser and all servers share this machine"]
 
 
@@ -112,3 +123,56 @@ def _time(work: Callable[[], object], times: int) -> float:
 
 def _row(work: str, seconds: float, goal: float, correct: bool, times: int) -> Row:
     return Row(work, seconds, goal, "the goal", "s", seconds / goal, f"{goal:g} s", seconds <= goal, correct, times)
+
+
+def _measure_landings(connection: Connection, ledger: LargeLedger, cookies: Mapping[str, str]) -> Row:
+    """Land late records while visitors look at the same pipeline, and while nobody does."""
+    name = ledger.known.name
+    epoch, landed = drivers.acquire(connection, name, "bench"), 0
+    counted = 'SELECT sum(records) AS n FROM onceover."window" WHERE pipeline = %s'
+    before = connection.execute(counted, [name]).fetchone()
+    looks: list[int] = []
+
+    def land() -> float:
+        nonlocal landed
+        began = time.monotonic()
+        for _ in range(LANDINGS):
+            land_late_record(connection, epoch, name, 7_919 * landed % ledger.windows, landed)
+            landed += 1
+        return (time.monotonic() - began) / LANDINGS * 1000
+
+    def land_beside_visitors() -> float:
+        with _visitors(name, cookies, looks):
+            return land()
+
+    beside, alone = alternate(land_beside_visitors, land, max(5, runs()))
+    after = connection.execute(counted, [name]).fetchone()
+    correct = bool(before and after and after["n"] - before["n"] == landed and looks and set(looks) == {200})
+    ours, peer = middle(beside), middle(alone)
+    work = f"a landing beside {VISITORS} visitors of {ledger.windows:,} windows ({len(looks)} answers)"
+    return Row(work, ours, peer, "a landing while nobody looks", "ms", ours / peer, f"{LANDING_GOAL:g}",
+               ours / peer <= LANDING_GOAL, correct, max(5, runs()))  # fmt: skip
+
+
+@contextmanager
+def _visitors(name: str, cookies: Mapping[str, str], looks: list[int]) -> Iterator[None]:
+    """Ask for the pipelines, a year's strip and the trouble, as open pages do, and add each answer's status."""
+    year = large_ledger.START.year
+    paths = ("pipelines", f"p/{name}/strip?from={year}-01-01T00:00Z&to={year + 1}-01-01T00:00Z", f"p/{name}/trouble")
+    stop, here = Event(), address("airflow")
+
+    def look() -> None:
+        while True:
+            for path in paths:
+                looks.append(requests.get(f"{here}/onceover/api/{path}", cookies=dict(cookies), timeout=60).status_code)
+            if stop.wait(LOOKS_EVERY):
+                return
+
+    with ThreadPoolExecutor(VISITORS) as pool:
+        looking = [pool.submit(look) for _ in range(VISITORS)]
+        try:
+            yield
+        finally:
+            stop.set()
+            for each in looking:
+                each.result()

@@ -6,26 +6,22 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
 from threading import Event
 
 import pytest
 from bench import large_ledger
-from bench.large_ledger import LargeLedger, generation, start_of
+from bench.large_ledger import LargeLedger, start_of
+from bench.late_record import land_late_record
 
 from onceover.config.endpoints import address
-from onceover.ledger import batches, drivers, repair_requests
+from onceover.ledger import drivers, repair_requests
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.drivers import Epoch
-from onceover.model.batch import Landing, LandingPart, RangeRead
-from onceover.model.digest import Digest
-from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.repair import publish
 from onceover.repair.groups import MOST_WINDOWS, group_windows
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 NAME, WINDOWS = "mass", 40_000
-RECORD = Digest(1, 1, 2, 3, 4)
 
 
 @pytest.fixture
@@ -56,17 +52,9 @@ class LateRecords:
         with connect(address("postgres"), "test") as connection:
             while not self._stop.wait(0.01):
                 began = time.monotonic()
-                self._land(connection, 7_919 * self.landed % WINDOWS)
+                land_late_record(connection, self._epoch, NAME, 7_919 * self.landed % WINDOWS, self.landed)
                 self.longest = max(self.longest, time.monotonic() - began)
                 self.landed += 1
-
-    def _land(self, connection: Connection, window: int) -> None:
-        source = KafkaPartition(generation(NAME), 0)
-        offsets = OffsetRange(source, 10**9 + self.landed, 10**9 + self.landed + 1)
-        batch = batches.begin(connection, self._epoch, 1, [offsets])
-        landing = Landing(start_of(window), None, 10**6, 10**6 + 100, True, (LandingPart(source, RECORD),))
-        read = RangeRead(offsets, RECORD, datetime.now(UTC), leader_epochs=((0, offsets.start),))
-        batches.land_batch(connection, self._epoch, batch, [read], [landing])
 
 
 def test_landings_go_on_beside_a_request_for_all_windows(connection: Connection, ledger: LargeLedger) -> None:
