@@ -71,11 +71,13 @@ class WindowFacts:
         findings = self.findings
         kinds = [str(row["kind"]) for row in findings] + [str(f.kind) for f in self.of_pipeline]
         undecided = [row["evidence"].get("ids") for row in findings if row["kind"] in _CONTESTED]
+        judged = {f.kind for f in self.judged or ()}
+        is_decided = Kind.DECIDED in judged and not judged & _CONTESTED  # what a scan noted stays until a repair
         window = self.rows["window"]
         why, compares = window["blocked_why"], window["rows_without_raw"]
         return list_next_steps(
             self.pipeline, self.window, self.state, kinds, self.changing, why, compares, self.has_unknown_parquet,
-            nothing_to_decide=all(ids == 0 for ids in undecided),
+            nothing_to_decide=is_decided or all(ids == 0 for ids in undecided),
             is_log_cut=is_log_cut(self.of_pipeline),
         )  # fmt: skip
 

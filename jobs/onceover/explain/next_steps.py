@@ -48,7 +48,7 @@ def list_next_steps(
     """Return the steps for the window's state, the reason why it is blocked, and its and its pipeline's findings; never
     empty. `rows_without_raw`: a rebuild of the ledger found its rows without a file. `has_unknown_parquet`: beside its
     text is a Parquet file that the ledger does not know. `nothing_to_decide`: its conflict is offsets that a
-    repair compares first. `is_log_cut`: Kafka's log was cut, and no window is certified."""
+    repair compares first, or is decided. `is_log_cut`: Kafka's log was cut, and no window is certified."""
     about_pipeline = {kind for kind in Kind if not kind.meaning.of_window}
     names = {"pipeline": pipeline, "window": str(window), "end": format_moment(window.end)}
     about_window = (
@@ -60,6 +60,7 @@ def list_next_steps(
     if nothing_to_decide:
         helpless |= {DECIDE, DECIDE_ALL}
     helpful = [step for step in about_window if step not in helpless]
+    helpful = [LOOK if step is LOOK_AFTER and number == 0 else step for number, step in enumerate(helpful)]
     if is_log_cut and state != "expired":  # an expired window's file is only searched
         helpful = list(dict.fromkeys(_WAIT if _is_repair(step) else step for step in helpful))
     of_pipeline = list_pipeline_steps(pipeline, kinds)

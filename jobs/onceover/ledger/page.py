@@ -40,6 +40,14 @@ LEFT JOIN (SELECT w.window_start AS slot, {STATE} AS state, c.basis, c.verdict {
   AND w.window_start >= %(start)s AND w.window_start < %(end)s) s USING (slot)
 """
 
+_DRIVER = """
+SELECT CASE WHEN d.expires_at >= clock_timestamp() THEN 'alive' WHEN d.expires_at > '-infinity' THEN 'dead'
+  ELSE 'stopped' END AS driver, clock_timestamp() AS at, d.heartbeat_at AS heard_at, d.progress_at, p.log_retention,
+  (SELECT coalesce(sum(greatest(k.end_offset - k.reach, 0)), 0)::bigint FROM onceover.kafka_partition k
+   WHERE k.pipeline = p.name) AS waiting
+FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name WHERE p.name = %s
+"""
+
 # Unbroken: the next window begins where this one ends, and all that is shown of a range is the same for both.
 _TROUBLE = f"""
 WITH troubled AS (
@@ -144,3 +152,9 @@ def list_pipeline_findings(connection: Connection, pipeline: str) -> list[Mappin
             [pipeline],
         )
     )
+
+
+def read_driver(connection: Connection, pipeline: str) -> Mapping[str, Any]:
+    """Return the state of a pipeline's `driver` as metrics have it, `at` this moment, when it was `heard_at` last and
+    its `progress_at`, how many offsets are `waiting`, and Kafka's `log_retention`."""
+    return connection.execute(_DRIVER, [pipeline]).fetchall()[0]

@@ -32,6 +32,13 @@ READER: Final = (Depends(get_user), Depends(requires_access_dag("GET", DagAccess
 User = Annotated[BaseUser, Depends(get_user)]
 
 
+def may_read_records(user: BaseUser) -> bool:
+    """Return whether the user may see values of records, as RECORDS_READER demands."""
+    return get_auth_manager().is_authorized_dag(
+        method="GET", access_entity=DagAccessEntity.TASK_LOGS, details=DagDetails(id=REPAIR), user=user
+    )
+
+
 def may_start(user: BaseUser, dag_id: str) -> bool:
     """Return whether Airflow would let the user start a run of the DAG. The button only says so: Airflow decides."""
     return get_auth_manager().is_authorized_dag(

@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from onceover.explain.page.strip import MEANINGS
+from onceover.explain.view import format_second
 from onceover.model.reason import REASON_LENGTH
 from onceover.model.ticket import TICKET_LENGTH
 from onceover.model.window import format_moment
@@ -40,6 +41,15 @@ def render(template: str, status: int = 200, **values: Any) -> HTMLResponse:
     return HTMLResponse(_ENVIRONMENT.get_template(template).render(**places, **values), status)
 
 
+def point_below(command: str) -> str:
+    """Return words that lead to the form of a window's page that does what the command does; empty if none does."""
+    if command.startswith("onceover decide "):
+        return "the form below, or "
+    if command.startswith("onceover repair ") and "--force" not in command:
+        return "the plan below, or " if "--dry-run" in command else "the button below, or "
+    return ""
+
+
 def _format_number(value: int | None) -> str:
     return "unknown" if value is None else f"{value:,}"
 
@@ -59,9 +69,11 @@ _ENVIRONMENT.filters |= {
     "number": _format_number,
     "time": _format_time,
     "exact": format_moment,
+    "second": format_second,
     "plural": pluralize,
 }
 _ENVIRONMENT.globals |= {
+    "below": point_below,
     "glyphs": GLYPHS,
     "meanings": MEANINGS,
     "reason_length": REASON_LENGTH,

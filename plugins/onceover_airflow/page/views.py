@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -13,12 +14,13 @@ from onceover.detection.future_range import reject_future_range
 from onceover.errors import OnceoverError, UsageError
 from onceover.explain import page as explain
 from onceover.explain.finding_text import describe_finding
+from onceover.ledger.frontiers import read_holes
 from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import count_by_state, read_last_end
 from onceover.model.window import WindowRange, parse_moment, parse_window
 from onceover_airflow.page.days import draw_day
-from onceover_airflow.page.gate import DECIDE, LOSE, REPAIR, RESTORE, TAKE, User, may_start
-from onceover_airflow.page.plan import plan_windows, read_plan
+from onceover_airflow.page.gate import DECIDE, LOSE, REPAIR, RESTORE, TAKE, User, may_read_records, may_start
+from onceover_airflow.page.plan import MOST_DAYS, plan_windows, read_plan
 from onceover_airflow.page.reading import read_ledger, read_pipeline
 from onceover_airflow.page.render import render
 
@@ -69,19 +71,22 @@ def show_pipeline(
         if not context.is_registered():
             return render("idle.html", pipeline=pipeline)
         last = read_last_end(ledger, context.name) or datetime.now(UTC)
+        minutes, holes = context.pipeline.contract.window_minutes, explain.list_holes(ledger, context.name)
         first_of_year = datetime(year or (chosen or last - timedelta(microseconds=1)).year, 1, 1, tzinfo=UTC)
         return render(
             "pipeline.html",
             pipeline=context.name,
             may_lose=may_start(user, LOSE),
-            minutes=context.pipeline.contract.window_minutes,
+            minutes=minutes,
+            ingest=explain.read_ingest(ledger, context.name),
             watermark=context.read_registration().watermark,
             counts=count_by_state(ledger, context.name),
             start=first_of_year,
             end=datetime(first_of_year.year + 1, 1, 1, tzinfo=UTC),
             day=draw_day(ledger, context.name, chosen) if chosen else None,
             trouble=explain.list_trouble(ledger, context.name, after=parse_moment(after) if after else None),
-            holes=explain.list_holes(ledger, context.name),
+            holes=holes,
+            losses=explain.list_losses(holes, read_holes(ledger, context.name), minutes),
             history=explain.read_history(ledger, context.name, parse_moment(before) if before else None),
         )
 
@@ -101,11 +106,14 @@ def show_range(
         span = WindowRange.parse(start, to, minutes)
         plan = read_plan(context, start, to, force)
         taken = list_takings(context.ledger, context.name, span.start, span.end)
+        states = Counter(explain.read_strip(context.ledger, context.name, span.start, span.end).states.replace(".", ""))
     return render(
         "range.html",
         pipeline=pipeline,
         span=span,
         plan=plan,
+        states=states,
+        closed=states["c"],
         taken=taken,
         force=force,
         why=why or "",
@@ -121,6 +129,7 @@ def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTM
         chosen = parse_window(window, context.pipeline.contract.window_minutes)
         span = reject_future_range(context, WindowRange(chosen.start, chosen.end, chosen.minutes))
         known = explain.read_window(context, chosen)
+        contested = explain.list_contested(context, known["findings"], with_text=may_read_records(user))
         plan, not_planned = None, None
         try:
             plan = plan_windows(context, span, force=False)
@@ -131,11 +140,15 @@ def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTM
         pipeline=pipeline,
         window=chosen,
         known=known,
+        contested=contested,
+        contested_windows=sorted({w for each in contested for w in each.windows}, key=lambda w: w.start),
+        most_days=MOST_DAYS,
         of_pipeline=[
             (each["kind"], describe_finding(each["kind"], each["evidence"])) for each in known["findings_of_pipeline"]
         ],
         span=span,
         plan=plan,
+        closed=1 if known["state"] == "closed" else 0,
         force=False,
         not_planned=not_planned,
         why=why or "",

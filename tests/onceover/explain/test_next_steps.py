@@ -116,3 +116,10 @@ def test_certified_window_beside_a_hole_needs_nothing_more() -> None:
 def test_repair_comes_after_what_it_needs() -> None:
     (look,) = [step for step in list_next_steps("things", WINDOW, "failed", [Kind.CONFLICT]) if "DAG" in step.text]
     assert look.text.startswith("After that, Airflow's DAG")
+
+
+def test_conflict_that_is_decided_leads_to_its_repair() -> None:
+    steps = list_next_steps("p", WINDOW, "failed", [Kind.CONFLICT, Kind.DECIDED], nothing_to_decide=True)
+    assert [step.text.partition(".")[0] for step in steps] == [
+        "Airflow's DAG repair_failed_windows repairs it at its next run", "To do it now:"
+    ]  # fmt: skip

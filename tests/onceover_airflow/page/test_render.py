@@ -9,11 +9,22 @@ from typing import Any, Final
 import pytest
 
 from onceover.explain.finding_text import FindingText
-from onceover.explain.page import PastAct, PipelineLine, RequestProgress, TroubledRange, TroublePage
+from onceover.explain.page import (
+    ContestedRecord,
+    IngestLine,
+    Loss,
+    PastAct,
+    PipelineLine,
+    RecordContent,
+    RequestProgress,
+    TroubledRange,
+    TroublePage,
+)
 from onceover.ledger.takings import Taking
 from onceover.ledger.windows import WindowState
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
+from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import Window, WindowRange
 from onceover.observability.snapshot import DriverState
 
@@ -42,7 +53,7 @@ KNOWN: Final = {
     "verdict": HOSTILE,
     "judged_now": False,
     "not_judged_because": HOSTILE,
-    "findings": [FINDING, {**FINDING, "kind": "conflict"}],
+    "findings": [FINDING, {"kind": "conflict", "what": HOSTILE, "how": HOSTILE}],  # the second has just been judged
     "next_steps": [{"text": HOSTILE, "command": HOSTILE}],
     "counts": {"lines": 2, "distinct": None, "counted": 2, "certified": None},
     "certificate_text": HOSTILE,
@@ -95,6 +106,8 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
     "refusal.html": {"title": "No", "detail": HOSTILE},
     "pipeline.html": {
         "pipeline": HOSTILE,
+        "ingest": IngestLine(DriverState.DEAD, HOSTILE, HOSTILE, HOSTILE),
+        "losses": [Loss(OffsetRange(KafkaPartition("1f2e3d4c", 0), 5, 12), HOSTILE, False, AT, WINDOW.end)],
         "may_lose": False,
         "minutes": 60,
         "watermark": AT,
@@ -112,12 +125,16 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
         "pipeline": HOSTILE,
         "window": WINDOW,
         "known": KNOWN,
+        "contested": [ContestedRecord(HOSTILE, (RecordContent(HOSTILE, AT, WINDOW, HOSTILE),))],
+        "contested_windows": [WINDOW, WINDOW],
+        "most_days": 31,
         "may_decide": False,
         "may_restore": False,
         "may_take": False,
         "of_pipeline": [(HOSTILE, FindingText(HOSTILE, HOSTILE))],
         "span": SPAN,
         "plan": PLAN,
+        "closed": 0,
         "force": True,
         "not_planned": None,
         "why": HOSTILE,
@@ -127,6 +144,8 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
         "pipeline": HOSTILE,
         "span": SPAN,
         "plan": PLAN,
+        "states": {"f": 1},
+        "closed": 0,
         "taken": [TAKEN],
         "force": False,
         "why": HOSTILE,

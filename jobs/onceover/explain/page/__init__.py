@@ -4,7 +4,10 @@ Functions that take a connection read one snapshot of the ledger, for at most 3 
 must not be in a transaction. Nothing here writes.
 """
 
+from onceover.explain.page.contents import ContestedRecord, RecordContent, list_contested
 from onceover.explain.page.history import PastAct, list_holes, read_history
+from onceover.explain.page.ingest import IngestLine, read_ingest
+from onceover.explain.page.losses import Loss, list_losses
 from onceover.explain.page.numbers import read_numbers
 from onceover.explain.page.pipelines import PipelineLine, list_pipelines
 from onceover.explain.page.run import RequestProgress, read_request, read_run
@@ -13,16 +16,23 @@ from onceover.explain.page.trouble import TroubledRange, TroublePage, list_troub
 from onceover.explain.page.window import read_window
 
 __all__ = [
+    "ContestedRecord",
+    "IngestLine",
+    "Loss",
     "PastAct",
     "PipelineLine",
+    "RecordContent",
     "RequestProgress",
     "Strip",
     "TroublePage",
     "TroubledRange",
+    "list_contested",
     "list_holes",
+    "list_losses",
     "list_pipelines",
     "list_trouble",
     "read_history",
+    "read_ingest",
     "read_numbers",
     "read_request",
     "read_run",

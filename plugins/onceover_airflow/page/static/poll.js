@@ -58,6 +58,16 @@ const linkWindows = ({ pipeline, from, to, window: start }) => {
   return [paragraph];
 };
 
+// What the ledger says of the run's windows: a run that certifies without Spark leaves no repair to show.
+const countCertified = async ({ pipeline, from, to }) => {
+  if (!pipeline || !from || !to) return [];
+  const response = await fetch(`${document.body.dataset.root}/api/p/${encodeURIComponent(pipeline)}/strip?${new URLSearchParams({ from, to })}`);
+  if (!response.ok) return [];
+  const states = (await response.json()).states.replaceAll(".", "");
+  const certified = states.replace(/[^CRL]/g, "").length;
+  return [line(`${certified} of ${states.length} window${states.length === 1 ? "" : "s"} certified now.`, certified < states.length)];
+};
+
 const askAirflow = async () => {
   const { dag, run } = airflow.dataset;
   const path = `/dags/${encodeURIComponent(dag)}/dagRuns/${encodeURIComponent(run)}`;
@@ -68,6 +78,7 @@ const askAirflow = async () => {
   const long = `${seconds(since, state.end_date)} s ${state.end_date ? "in all" : "so far"}`;
   const usual = await findMedian(dag);
   lines.push(line(`The run ${WORDS[state.state] ?? state.state}, ${long}${usual ? `; the last ones took ${usual} s` : ""}. Started by ${who}.`, state.state === "failed"));
+  if (ENDED.includes(state.state)) lines.push(...(await countCertified(state.conf ?? {})));
   lines.push(...linkWindows(state.conf ?? {}));
   for (const task of tasks.task_instances) {
     const waits = task.state === "scheduled" || task.state === "queued" ? ` in the pool ${task.pool}` : "";

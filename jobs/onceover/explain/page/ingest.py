@@ -1,0 +1,81 @@
+"""Ingest of one pipeline on its page: whether a process runs it, and if not, since when, what waits, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from onceover.ledger.database import Connection
+from onceover.ledger.page import read_consistently, read_driver
+from onceover.model.window import format_moment
+from onceover.model.wording import pluralize
+from onceover.observability.snapshot import DriverState
+
+HANGS_AFTER: Final = timedelta(minutes=15)
+"""As long as the alert OnceoverDriverHangs waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestLine:
+    """Ingest in words: `sentence` is its state, `advice` what to do by a `command`; both None if nothing is to do."""
+
+    driver: DriverState
+    sentence: str
+    advice: str | None = None
+    command: str | None = None
+
+
+def read_ingest(connection: Connection, name: str) -> IngestLine:
+    """Describe the pipeline's ingest, as the ledger has it now."""
+    with read_consistently(connection):
+        row = read_driver(connection, name)
+    return describe_ingest(name, DriverState(row["driver"]), row["at"], row["heard_at"], row["progress_at"],
+                           row["waiting"], row["log_retention"])  # fmt: skip
+
+
+def describe_ingest(
+    name: str,
+    driver: DriverState,
+    at: datetime,
+    heard_at: datetime | None,
+    progress_at: datetime | None,
+    waiting: int,
+    log_retention: timedelta | None,
+) -> IngestLine:
+    """Describe a driver that was last heard of at `heard_at`, seen at the moment `at`."""
+    since = _format_minute(heard_at) if heard_at else "an unknown time"
+    command = f"onceover ingest {name}"
+    if driver is DriverState.DEAD:
+        kept = "Kafka keeps new records meanwhile"
+        if log_retention is not None and heard_at is not None:
+            kept += f", the first of them until {_format_minute(heard_at + log_retention)}"
+        return IngestLine(
+            driver,
+            f"Ingest is dead since {since}: its process was killed, or gave up. No new record is counted, and no "
+            f"window closes. {kept}.",
+            "See the end of its log for the reason. Then start it again where it ran; it takes over what was left half "
+            "done, and the next repair puts right what that shows:",
+            command,
+        )
+    if driver is DriverState.STOPPED and waiting:
+        wait = "waits" if waiting == 1 else "wait"
+        return IngestLine(
+            driver,
+            f"Ingest was stopped at {since}, and {pluralize(waiting, 'record')} {wait} in Kafka.",
+            "Start it again:",
+            command,
+        )
+    if driver is DriverState.ALIVE and progress_at is not None and at - progress_at > HANGS_AFTER:
+        idle = _format_minute(progress_at)
+        return IngestLine(
+            driver,
+            f"Ingest hangs: its process is alive, and since {idle} it has neither looked for records nor landed any.",
+            "See which part does not answer. Then stop the process and start it again:",
+            f"onceover doctor && {command}",
+        )
+    return IngestLine(driver, "Ingest runs." if driver is DriverState.ALIVE else f"Ingest was stopped at {since}.")
+
+
+def _format_minute(moment: datetime) -> str:
+    return format_moment(moment.replace(second=0, microsecond=0))

@@ -1,0 +1,128 @@
+"""Five incidents, each in a pipeline of its own, with the alert that tells of it and the right numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.orphans import die_after
+from tests.integration.planted_failures import append, encode_line, expire, minutes, replay
+from tests.own_stack import ROOT
+
+from onceover.fault_points import Step
+from onceover.model.window import from_ms
+
+Rows = Mapping[tuple[object, ...], tuple[object, ...]]
+ALERTS = Path(ROOT, "deploy", "alerts.yml")
+
+
+@dataclass
+class Incident:
+    """A pipeline in trouble: `alert` is what wakes a person, `right` what readers have to see in the end. `bring_back`
+    does what a person does outside the page, if anything."""
+
+    what: str
+    lane: Lane
+    alert: str
+    right: Rows
+    bring_back: Callable[[], object] = lambda: None
+
+    def link(self, airflow: str) -> str:
+        """Return the address of the page that the alert names."""
+        (group,) = yaml.safe_load(ALERTS.read_text())["groups"]
+        (page,) = (rule["annotations"]["page"] for rule in group["rules"] if rule["alert"] == self.alert)
+        return str(
+            page.replace("{{ $externalLabels.airflow }}", airflow).replace("{{ $labels.pipeline }}", self.lane.name)
+        )
+
+
+def count(produced: Mapping[int, int]) -> Rows:
+    """Count events, amounts by their minute, as the aggregates have to: by windows of five minutes."""
+    windows: dict[float, list[int]] = {}
+    for minute, amount in produced.items():
+        windows.setdefault(float(minute // 5 * 5), []).append(amount)
+    return {(start, "a"): (len(amounts), sum(amounts), max(amounts)) for start, amounts in windows.items()}
+
+
+def produce(lane: Lane, produced: Mapping[int, int]) -> None:
+    lane.produce([event(minute, amount=amount) for minute, amount in produced.items()])
+
+
+def double_numbers(lane: Lane) -> Incident:
+    """Land one batch twice, in two windows."""
+    first, second = {1: 1, 6: 1, 11: 1}, {2: 5, 7: 7}
+    produce(lane, first)
+    lane.ingest()
+    lane.detect()
+    produce(lane, second)
+    replay(lane)
+    lane.ingest()
+    lane.detect()
+    return Incident("doubled numbers", lane, "OnceoverWindowsOverdue", count(first | second))
+
+
+def kill_ingest(lane: Lane) -> Incident:
+    """Kill the driver in the middle of a batch, three hours ago."""
+    first, second = {1: 1, 6: 1, 11: 1}, {2: 5, 12: 7}
+    produce(lane, first)
+    lane.ingest()
+    lane.detect()
+    produce(lane, second)
+    die_after(lane, Step.APPENDED)
+    with lane.ledger() as ledger:
+        ledger.execute(
+            "UPDATE onceover.driver SET expires_at = now() - interval '3 hours', heartbeat_at = now() - "
+            "interval '3 hours', progress_at = now() - interval '3 hours' WHERE pipeline = %s", [lane.name],
+        )  # fmt: skip
+    return Incident("dead ingest", lane, "OnceoverDriverDead", count(first | second))
+
+
+def expire_unread(lane: Lane) -> Incident:
+    """Drop seven records from Kafka's log before ingest has read them."""
+    produced = {minute: minute for minute in range(20)}
+    lost = range(5, 12)
+    produce(lane, {minute: produced[minute] for minute in range(5)})
+    with lane.driver() as driver:
+        driver.turn()
+    produce(lane, {minute: produced[minute] for minute in range(5, 20)})
+    expire(lane, lost.stop)
+    with lane.driver() as driver:
+        for _ in range(3):
+            driver.turn()
+    lane.detect()
+    return Incident(
+        "expired hole", lane, "OnceoverHoleExpired", count({m: n for m, n in produced.items() if m not in lost})
+    )
+
+
+def contest_record(lane: Lane) -> Incident:
+    """Put one record's ID into raw a second time, in another window, with another content."""
+    produced = {minute: minute for minute in range(10)}
+    produce(lane, produced)
+    lane.ingest()
+    lane.detect()
+    append(lane, 5, encode_line(lane, 0, event(6, amount=60)))
+    lane.sweep()
+    for _ in range(2):  # the first repair suspects the ID, the second compares its contents
+        lane.repair(lane.detect(minutes(0, 10)).request_id or 0)
+    return Incident("conflict", lane, "OnceoverWindowsOverdue", count(produced))
+
+
+def block_window(lane: Lane) -> Incident:
+    """Lose a window's file, and fail three repairs of it; it comes back as out of HDFS's trash."""
+    produced = {minute: minute for minute in range(10)}
+    produce(lane, produced)
+    lane.ingest()
+    lane.detect()
+    path = lane.layout.window_file(from_ms(NOON_MS))
+    content = lane.read(path)
+    lane.store().remove(path)
+    lane.sweep()
+    for _ in range(3):
+        lane.repair(lane.detect().request_id or 0)
+    return Incident(
+        "blocked window", lane, "OnceoverWindowsBlocked", count(produced), lambda: lane.store().append(path, [content])
+    )

@@ -1,0 +1,31 @@
+"""Ingest in words: what a dead, a stopped and a hanging driver's page says, and what it says to do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from onceover.explain.page.ingest import describe_ingest
+from onceover.observability.snapshot import DriverState
+
+AT = datetime(2013, 1, 5, 14, tzinfo=UTC)
+HEARD = AT - timedelta(hours=3)
+
+
+@pytest.mark.parametrize(("driver", "progress", "waiting", "retention", "said", "command"), [
+    (DriverState.DEAD, HEARD, 0, timedelta(days=7), "dead since 2013-01-05T11:00Z", "onceover ingest p"),
+    (DriverState.DEAD, HEARD, 0, timedelta(days=7), "the first of them until 2013-01-12T11:00Z", "onceover ingest p"),
+    (DriverState.DEAD, HEARD, 0, None, "Kafka keeps new records meanwhile.", "onceover ingest p"),
+    (DriverState.STOPPED, HEARD, 2, None, "stopped at 2013-01-05T11:00Z, and 2 records wait in", "onceover ingest p"),
+    (DriverState.STOPPED, HEARD, 0, None, "Ingest was stopped at 2013-01-05T11:00Z.", None),
+    (DriverState.ALIVE, HEARD, 0, None, "since 2013-01-05T11:00Z it has", "onceover doctor && onceover ingest p"),
+    (DriverState.ALIVE, AT, 5, None, "Ingest runs.", None),
+])  # fmt: skip
+def test_driver_is_described_with_what_to_do(
+    driver: DriverState, progress: datetime, waiting: int, retention: timedelta | None, said: str, command: str | None
+) -> None:
+    line = describe_ingest("p", driver, AT, HEARD, progress, waiting, retention)
+    assert said in line.sentence
+    assert line.command == command
+    assert (line.advice is None) == (command is None)
