@@ -129,6 +129,7 @@ def test_changed_raw_store_is_refused(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(10))
     lane.ingest()
+    lane.detect()
     lane.toml.write_text(lane.toml.read_text().replace('raw_store = "hbase"', 'raw_store = "hdfs"'))
     with pytest.raises(
         TerminalError, match=r'raw of .* is in the store "hbase", and the TOML names raw_store = "hdfs"'
@@ -136,8 +137,15 @@ def test_changed_raw_store_is_refused(lanes: Lanes) -> None:
         lane.ingest()
     with pytest.raises(TerminalError, match='is in the store "hbase"'):
         lane.detect()
+    span = ("--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:05Z")
+    for command in (("verify", lane.name, "2026-03-01T12:00Z"), ("audit", lane.name, *span)):
+        done = run(*command)
+        assert (done.returncode, 'is in the store "hbase"' in done.stderr) == (1, True), done.stderr
+    explained = lane.explain_text(0)
+    assert "not judged now" in explained.lower()
+    assert "missing file" not in explained, "the store of the TOML holds nothing, and nothing is lost"
     lane.toml.write_text(lane.toml.read_text().replace('raw_store = "hdfs"', 'raw_store = "hbase"'))
-    assert lane.detect().certified == 2
+    assert (lane.detect().certified, count_certified(lane)) == (0, 2)
 
 
 def test_compaction_is_refused_by_name(lanes: Lanes) -> None:

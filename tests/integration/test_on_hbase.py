@@ -57,3 +57,17 @@ def test_line_is_found_by_the_rows_that_the_docs_name(lanes: Callable[..., Lane]
         prefix = table.row(f"n:{path}".encode())[b"d:b"].partition(b" ")[0]
         cells = [columns[b"d:b"] for _, columns in table.scan(row_prefix=prefix)]
     assert [cell.count(b'"amount": 1') for cell in cells] == [5], "whole lines"
+
+
+def test_rows_that_another_program_put_stop_no_reader(lanes: Callable[..., Lane]) -> None:
+    made = lanes()
+    made.produce([event(n) for n in range(10)])
+    made.ingest()
+    host, port = address("hbase").split(":")
+    name = f"n:{made.layout.window_file(from_ms(NOON_MS))}".encode()
+    with closing(happybase.Connection(host, int(port), timeout=30_000)) as connection:
+        for key in (name + b"\xff", name + b"\0", name.replace(b"1200.log", b"9999.log")):
+            connection.table("onceover_raw").put(key, {b"d:b": b"\xff\xfe of nobody"})
+    assert made.detect().certified == 2
+    assert made.sweep().differing == ()
+    assert made.audit()["differing"] == 0

@@ -20,12 +20,14 @@ def request_audit(
     context: PipelineContext, kind: str, *, start: datetime | None = None, end: datetime | None = None, who: str
 ) -> int | None:
     """Record an audit for `jobs/audit.py` to carry out and return its id; None for an audit of the whole log of a
-    pipeline that has not run yet. Raises TerminalError for a window without a certificate, before Spark starts."""
+    pipeline that has not run yet. Before Spark starts, raises TerminalError for a window without a certificate, and
+    RootRefusedError if raw is in another raw store than the TOML names."""
     if kind == "log" and start is None and not context.is_registered():
         return None
     registered = context.require_same_contract()
     if kind == "window" and start is not None:
         read_certificate(context.ledger, registered.name, start)
+    context.root.require_same_store()
     return audit_store.record_request(context.ledger, registered.name, kind, start, end, who)
 
 

@@ -12,7 +12,7 @@ from onceover.detection.evidence import read_evidence
 from onceover.detection.look import judge_windows
 from onceover.errors import OnceoverError, UnknownWindowError
 from onceover.explain.next_steps import list_next_steps
-from onceover.ledger import compactions
+from onceover.ledger import compactions, identity
 from onceover.ledger.log_cuts import WHY_CUT
 from onceover.ledger.window_history import read_window_history
 from onceover.ledger.windows import WindowState
@@ -107,7 +107,8 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
         of_pipeline=of_pipeline,
         watermark=registered.watermark,
         every_window_closed=registered.every_window_closed,
-        raw_store=context.pipeline.storage.raw_store,
+        raw_store=identity.read_holdings(context.ledger, registered.name).raw_store
+        or context.pipeline.storage.raw_store,
         window_file=context.layout.window_file(window.start),
         parquet=parquet,
         has_unknown_parquet=any(f.kind is Kind.MISSING_FILE for f in judged or ())
@@ -141,6 +142,7 @@ def _judge(
 ) -> tuple[tuple[Finding, ...] | None, str | None, int | None, bool, tuple[Finding, ...]]:
     only = WindowRange(window.start, window.end, window.minutes)
     try:
+        context.root.require_same_store()
         context.files.read_lengths([])
         seen = judge_windows(context.ledger, context.name, context.files, only, every=True, patience=0.0)
     except OnceoverError as error:

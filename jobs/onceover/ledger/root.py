@@ -45,6 +45,13 @@ class Root:
     def path(self) -> str:
         return f"{self.files.layout.raw_root}/{self.pipeline}"
 
+    def require_same_store(self) -> None:
+        """Raise RootRefusedError if raw of the pipeline is in another raw store than this one, which holds nothing of
+        it. Reads the ledger alone."""
+        held = identity.read_holdings(self.connection, self.pipeline).raw_store
+        if held not in (None, self.raw_store):
+            raise RootRefusedError(RootProblem.OTHER_STORE, _describe_other_store(self, held))
+
     def require_own(self, kafka_cluster: str | None = None) -> StoredMarker:
         """Return the newest marker, number 0 for an unused root. Raise RootRefusedError if the root may be another
         ledger's or, where a cluster is given, another cluster's."""
@@ -229,11 +236,7 @@ def describe_problem(root: Root, facts: RootFacts, problem: RootProblem) -> str:
                 f"run {way_out}"
             )
         case RootProblem.OTHER_STORE:
-            return (
-                f'raw of {name} is in the store "{facts.other_store}", and the TOML names raw_store = '
-                f'"{root.raw_store}": put it back in pipelines/{name}.toml [storage], or give the new store a pipeline '
-                "of another name, which reads the topic from its beginning"
-            )
+            return _describe_other_store(root, facts.other_store)
         case RootProblem.OTHER_CLUSTER:
             old, new = marker.kafka_cluster if marker else "", facts.kafka_cluster
             return (
@@ -242,6 +245,14 @@ def describe_problem(root: Root, facts: RootFacts, problem: RootProblem) -> str:
                 f"cluster replaces the other for good, run `onceover ledger take-root {name} --kafka-cluster {new} "
                 '--reason "..."`'
             )
+
+
+def _describe_other_store(root: Root, held: str | None) -> str:
+    return (
+        f'raw of {root.pipeline} is in the store "{held}", and the TOML names raw_store = "{root.raw_store}": put it '
+        f"back in pipelines/{root.pipeline}.toml [storage], or give the new store a pipeline of another name, which "
+        "reads the topic from its beginning"
+    )
 
 
 def _show_database(connection: Connection) -> str:

@@ -42,14 +42,14 @@ class Cells:
     def get(self, row: str) -> bytes | None:
         """Return the row's value, None if it is missing."""
         with self._translate_errors():
-            found = self._client.get(TABLE.encode(), row.encode(), _COLUMN, {})
+            found = self._client.get(TABLE.encode(), _encode(row), _COLUMN, {})
         return bytes(found[0].value) if found else None
 
     def swap(self, row: str, expected: bytes | None, value: bytes) -> bool:
         """Set the row's value if it is the expected one, None for a missing row; return whether it was."""
         mutation = Mutation(column=_COLUMN, value=value)
         with self._translate_errors():
-            return bool(self._client.checkAndPut(TABLE.encode(), row.encode(), _COLUMN, expected or b"", mutation, {}))
+            return bool(self._client.checkAndPut(TABLE.encode(), _encode(row), _COLUMN, expected or b"", mutation, {}))
 
     def scan(self, first: str, end: str) -> Iterator[tuple[str, bytes]]:
         """Yield the rows of `[first, end)` with their values of up to 1 MiB, in order."""
@@ -78,7 +78,7 @@ class Cells:
         """Delete these rows, in this order in batches."""
         for start in range(0, len(rows), _REMOVED_AT_ONCE):
             batch = [
-                BatchMutation(row=row.encode(), mutations=[Mutation(column=_COLUMN, isDelete=True)])
+                BatchMutation(row=_encode(row), mutations=[Mutation(column=_COLUMN, isDelete=True)])
                 for row in rows[start : start + _REMOVED_AT_ONCE]
             ]
             with self._translate_errors():
@@ -96,7 +96,7 @@ class Cells:
     def _scan(self, first: str, end: str, at_once: int, **options: Any) -> Iterator[tuple[str, bytes, int]]:
         with self._translate_errors():
             scan = self._table.scan(
-                row_start=first.encode(), row_stop=end.encode() or None, batch_size=at_once, include_timestamp=True,
+                row_start=_encode(first), row_stop=_encode(end) or None, batch_size=at_once, include_timestamp=True,
                 **options,
             )  # fmt: skip
             self._scans += 1
@@ -104,7 +104,7 @@ class Cells:
                 with closing(scan):
                     for row, columns in scan:
                         value, at = columns[_COLUMN]
-                        yield row.decode(), value, at
+                        yield _decode(row), value, at
             finally:
                 self._scans -= 1
 
@@ -156,3 +156,12 @@ def _describe(error: Exception) -> str:
     message = getattr(error, "message", b"") or str(error)
     text = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
     return f"{type(error).__name__}: {text.strip().partition(chr(10))[0][:160]}"
+
+
+def _encode(row: str) -> bytes:
+    return row.encode("utf-8", "surrogateescape")
+
+
+def _decode(row: bytes) -> str:
+    """Return a row's key as text: another program may have put a row whose key is no UTF-8."""
+    return row.decode("utf-8", "surrogateescape")

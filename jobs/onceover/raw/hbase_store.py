@@ -275,7 +275,7 @@ def _name_cells(path: str) -> str:
 
 def _read_cells(value: bytes | None) -> str | None:
     """Return the prefix of the cells that a name's value names, None if no file is there."""
-    first = "" if value is None else value.decode().partition(" ")[0]
+    first = "" if value is None else value.decode("utf-8", "surrogateescape").partition(" ")[0]
     return first if first not in ("", _GONE) else None
 
 
