@@ -126,7 +126,7 @@ def _row(work: str, seconds: float, goal: float, correct: bool, times: int) -> R
 
 
 def _measure_landings(connection: Connection, ledger: LargeLedger, cookies: Mapping[str, str]) -> Row:
-    """Land late records while visitors look at the same pipeline, and while nobody does."""
+    """Land late records while visitors look at the same pipeline, and without visitors."""
     name = ledger.known.name
     epoch, landed = drivers.acquire(connection, name, "bench"), 0
     counted = 'SELECT sum(records) AS n FROM onceover."window" WHERE pipeline = %s'
@@ -150,7 +150,7 @@ def _measure_landings(connection: Connection, ledger: LargeLedger, cookies: Mapp
     correct = bool(before and after and after["n"] - before["n"] == landed and looks and set(looks) == {200})
     ours, peer = middle(beside), middle(alone)
     work = f"a landing beside {VISITORS} visitors of {ledger.windows:,} windows ({len(looks)} answers)"
-    return Row(work, ours, peer, "a landing while nobody looks", "ms", ours / peer, f"{LANDING_GOAL:g}",
+    return Row(work, ours, peer, "a landing without visitors", "ms", ours / peer, f"{LANDING_GOAL:g}",
                ours / peer <= LANDING_GOAL, correct, max(5, runs()))  # fmt: skip
 
 

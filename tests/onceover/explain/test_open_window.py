@@ -28,7 +28,9 @@ def ledger(connection: Connection) -> Iterator[LargeLedger]:
 
 def test_open_window_shows_lost_lines_and_nothing_else(connection: Connection, ledger: LargeLedger) -> None:
     connection.execute("UPDATE onceover.pipeline SET watermark = %s WHERE name = 'opened'", [start_of(0)])
-    context = cast("PipelineContext", SimpleNamespace(ledger=connection, name="opened", files=ledger.files))
+    root = SimpleNamespace(require_same_store=lambda: None)
+    known = SimpleNamespace(ledger=connection, name="opened", files=ledger.files, root=root)
+    context = cast("PipelineContext", known)
     del ledger.files.held[start_of(5)]
     judged, why, *_ = _judge(context, Window.at(start_of(5), 5))
     assert ([finding.kind for finding in judged or ()], why) == ([Kind.MISSING_FILE], "it is still open")
