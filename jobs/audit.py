@@ -13,9 +13,9 @@ from onceover.audit.log_job import audit_log
 from onceover.audit.verify_job import verify_window
 from onceover.context import open_pipeline
 from onceover.entrypoint import run
-from onceover.errors import TransientError
+from onceover.errors import TerminalError, TransientError
 from onceover.ledger.catalog import require_in_force
-from onceover.spark.failure import summarize
+from onceover.spark.failure import find_refusal, summarize
 from onceover.spark.session import open_session
 
 
@@ -34,6 +34,11 @@ def main(arguments: Sequence[str]) -> int:
                 carry_out = verify_window if audit.kind == "window" else audit_log
                 result = carry_out(spark, context, registered, audit)
             except (PySparkException, Py4JError) as error:
+                if refusal := find_refusal(error):
+                    raise TerminalError(
+                        f"{refusal}; nothing was compared: audit the ranges before and after it, and prove its window "
+                        f"by `onceover verify {registered.name} WINDOW`"
+                    ) from error
                 raise TransientError(f"Spark failed, nothing was changed: {summarize(error)}") from error
         require_in_force(context.ledger, registered)
         audit_store.record_result(context.ledger, audit.audit_id, result)

@@ -67,6 +67,12 @@ class WindowFacts:
         return fresh + [row for row in noted if row["kind"] not in judged and row["kind"] in BY_SCAN]
 
     @property
+    def _failed_why(self) -> str | None:
+        """The reason of the window's last repair, if that failed."""
+        repairs = self.rows["repairs"]
+        return str(repairs[-1]["reason"]) if repairs and repairs[-1]["state"] == "failed" else None
+
+    @property
     def steps(self) -> list[Remedy]:
         findings = self.findings
         kinds = [str(row["kind"]) for row in findings] + [str(f.kind) for f in self.of_pipeline]
@@ -74,7 +80,7 @@ class WindowFacts:
         judged = {f.kind for f in self.judged or ()}
         is_decided = Kind.DECIDED in judged and not judged & _CONTESTED  # what a scan noted stays until a repair
         window = self.rows["window"]
-        why, compares = window["blocked_why"], window["rows_without_raw"]
+        why, compares = window["blocked_why"] or self._failed_why, window["rows_without_raw"]
         return list_next_steps(
             self.pipeline, self.window, self.state, kinds, self.changing, why, compares, self.has_unknown_parquet,
             nothing_to_decide=is_decided or all(ids == 0 for ids in undecided),

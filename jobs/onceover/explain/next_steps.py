@@ -39,22 +39,23 @@ def list_next_steps(
     state: str,
     kinds: Collection[str],
     changing: bool = False,
-    blocked_why: str | None = None,
+    failed_why: str | None = None,
     rows_without_raw: bool = False,
     has_unknown_parquet: bool = False,
     nothing_to_decide: bool = False,
     is_log_cut: bool = False,
 ) -> list[Remedy]:
-    """Return the steps for the window's state, the reason why it is blocked, and its and its pipeline's findings; never
-    empty. `rows_without_raw`: a rebuild of the ledger found its rows without a file. `has_unknown_parquet`: beside its
-    text is a Parquet file that the ledger does not know. `nothing_to_decide`: its conflict is offsets that a
-    repair compares first, or is decided. `is_log_cut`: Kafka's log was cut, and no window is certified."""
+    """Return the steps for the window's state, the reason why it is blocked or its last repair failed, and its and its
+    pipeline's findings; never empty. `rows_without_raw`: a rebuild of the ledger found its rows without a file.
+    `has_unknown_parquet`: beside its text is a Parquet file that the ledger does not know. `nothing_to_decide`: its
+    conflict is offsets that a repair compares first, or is decided. `is_log_cut`: Kafka's log was cut, and no window is
+    certified."""
     about_pipeline = {kind for kind in Kind if not kind.meaning.of_window}
     names = {"pipeline": pipeline, "window": str(window), "end": format_moment(window.end)}
     about_window = (
         [COMPARE]
         if state == "expired" and rows_without_raw
-        else _list_window_steps(state, set(kinds) - about_pipeline, changing, blocked_why or "")
+        else _list_window_steps(state, set(kinds) - about_pipeline, changing, failed_why or "")
     )
     helpless = set() if has_unknown_parquet else {TAKE_OVER}
     if nothing_to_decide:
@@ -79,7 +80,7 @@ def list_pipeline_steps(pipeline: str, kinds: Collection[str]) -> list[Remedy]:
     return [step.fill(pipeline=pipeline) for meaning in meanings for step in meaning.remedy]
 
 
-def _list_window_steps(state: str, kinds: Collection[str], changing: bool, blocked_why: str) -> list[Remedy]:
+def _list_window_steps(state: str, kinds: Collection[str], changing: bool, failed_why: str) -> list[Remedy]:
     if state == "repairing":
         return [
             Remedy("A repair holds it now. Look again in a minute; the hold of a repair that died expires by then.")
@@ -96,9 +97,9 @@ def _list_window_steps(state: str, kinds: Collection[str], changing: bool, block
         return [Remedy("Detection judges it once it has closed. If it never closes:", "onceover doctor")]
     if changing:
         return [Remedy("A batch is landing in it right now. Try again in a few seconds.")]
+    if lacks_lines(failed_why):
+        first = dict.fromkeys((*first, RESTORE, REREAD, *([DECLARE] if state == "blocked" else ())))
     if state == "blocked":
-        if lacks_lines(blocked_why):
-            first = dict.fromkeys((*first, RESTORE, REREAD, DECLARE))
         blocked = "Resolve what it was blocked for, if anything; Airflow does not retry this window by itself."
         return [Remedy(blocked), *first, Remedy("Then repair it, which lifts the block:", REPAIR.command)]
     if state in ("certified", "damaged") and failures(kinds):

@@ -25,6 +25,12 @@ def summarize(error: Exception, width: int = 400) -> str:
     return reason_text if len(reason_text) <= width else reason_text[: width - 3] + "..."
 
 
+def find_refusal(error: Exception) -> str | None:
+    """Return what a TerminalError of an executor says, None for any other failure: a retry repeats the former."""
+    name, _, message = summarize(error).partition(": ")
+    return message if name.rpartition(".")[2] == "TerminalError" else None
+
+
 log = logging.getLogger(__name__)
 W = TypeVar("W")
 E = TypeVar("E")

@@ -39,15 +39,24 @@ def test_blocked_window_is_repaired_by_hand_only() -> None:
     ("why", "expected"),
     [
         ("landing 7: raw holds 2 of 5 of 1f2e3d4c-0:0-5", True),
+        ("landing 7: raw holds 5 of 5 of 1f2e3d4c-0:0-5, with another digest", True),
+        ("landing 7: raw holds 6 of 5 of 1f2e3d4c-0:0-5", False),
         ("reading raw failed: Could not obtain block", True),
         ("1 IDs have more than one content", False),
     ],
 )
 def test_blocked_window_that_lacks_lines_is_read_again(why: str, expected: bool) -> None:
-    steps = list_next_steps("things", WINDOW, "blocked", [], blocked_why=why)
+    steps = list_next_steps("things", WINDOW, "blocked", [], failed_why=why)
     named = [step.command for step in steps if step.command]
     assert ('onceover reread things 2013-01-01T05:00Z --reason "..."' in named) is expected
     assert ("onceover retention things --adopt-missing --dry-run" in named) is expected
+    assert named[-1] == REPAIR
+
+
+def test_window_whose_last_repair_could_not_read_raw_is_read_again() -> None:
+    why = "reading raw failed: 1200.log on HBase lacks its bytes from 10 on"
+    named = [s.command for s in list_next_steps("things", WINDOW, "failed", [Kind.CONFLICT], failed_why=why)]
+    assert 'onceover reread things 2013-01-01T05:00Z --reason "..."' in named
     assert named[-1] == REPAIR
 
 

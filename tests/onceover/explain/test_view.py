@@ -27,6 +27,7 @@ def make_facts(state: str, expired_why: str | None) -> WindowFacts:
                 "blocked_why": None,
             },
             "findings": [],
+            "repairs": [],
             "losses": [],
         },
         judged=None,
