@@ -68,6 +68,9 @@ def decide(lane: Lane, time: str) -> str:
     """Decide the first window's first conflict for the content of that time, by the command; return what it says."""
     findings = lane.explain(0)["findings"]
     contested = next(f for f in findings if f["kind"] == "conflict")["evidence"]["contested"][0]
+    shown = run("decide", lane.name, format_moment(from_ms(NOON_MS)), contested["id"])
+    assert (shown.returncode, shown.stdout.count('"amount"')) == (0, len(contested["contents"])), shown.stdout
+    assert all(content["hash"] in shown.stdout for content in contested["contents"])
     (kept,) = [c["hash"][:8] for c in contested["contents"] if c["event_time"][11:16] == time]
     window = format_moment(from_ms(NOON_MS))
     done = run("decide", lane.name, window, contested["id"], "--keep", kept, "--reason", "a test")

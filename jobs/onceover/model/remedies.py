@@ -58,7 +58,7 @@ DECLARE: Final = Remedy(
     "onceover retention {pipeline} --adopt-missing --dry-run",
 )
 DECIDE: Final = Remedy(
-    "Decide which content of an ID counts:",
+    "Decide which content of an ID counts; without --keep the command shows the contents:",
     'onceover decide {pipeline} {window} ID --keep HASH --reason "..."',
 )
 DECIDE_ALL: Final = Remedy(

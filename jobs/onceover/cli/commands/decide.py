@@ -10,9 +10,12 @@ import typer
 
 from onceover.cli.arguments import PipelineName, Reason, WindowStart, get_user, require_reason
 from onceover.cli.exit_codes import FAILED, format_epilog
-from onceover.cli.output import say
+from onceover.cli.output import draw_table, say
 from onceover.cli.ranges import resolve_window
-from onceover.context import open_pipeline
+from onceover.context import PipelineContext, open_pipeline
+from onceover.errors import UsageError
+from onceover.explain.gather import gather
+from onceover.explain.page import list_contested
 from onceover.model.conflict import MOST_SHOWN
 from onceover.model.record import encode_id
 from onceover.model.window import Window, format_moment
@@ -24,12 +27,13 @@ RecordId = Annotated[
     str, typer.Argument(metavar="ID", help="A record's ID, as `onceover explain` prints it, or `all` of the window.")
 ]
 Keep = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--keep",
         metavar="HASH",
         help="Hash of the content to count, or its first 4 digits or more; for all: `newest` is what Kafka's log held "
-        "when the contents were compared, `oldest` what it held before.",
+        "when the contents were compared, `oldest` what it held before. Without it the command shows the contents and "
+        "decides nothing.",
     ),
 ]
 
@@ -37,6 +41,7 @@ Keep = Annotated[
 def add_to(app: typer.Typer) -> None:
     app.command(
         epilog=format_epilog(
+            "onceover decide flights 2013-01-05T14:00Z all",
             "onceover decide flights 2013-01-05T14:00Z 1f2e3d4c-00000-0000000000000001200 "
             '--keep 00112233445566778899aabbccddeeff --reason "the leader that lost its log had the test data"',
             'onceover decide flights 2013-01-05T14:00Z all --keep newest --reason "producers sent them again"',
@@ -45,7 +50,9 @@ def add_to(app: typer.Typer) -> None:
     )(decide)
 
 
-def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: Keep, reason: Reason = None) -> None:
+def decide(
+    pipeline: PipelineName, window: WindowStart, record: RecordId, keep: Keep = None, reason: Reason = None
+) -> None:
     """Choose which of several contents of one record ID counts; the next repair uses the choice.
 
     One ID has several contents if Kafka's log was truncated and its offsets were written again. The other contents
@@ -53,7 +60,11 @@ def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: 
     contents may belong to several windows: the decision holds for all of them.
     """
     with open_pipeline(pipeline, "decide") as context:
-        chosen, why = resolve_window(context, window), require_reason(reason, "a decision")
+        chosen = resolve_window(context, window)
+        if keep is None:
+            _show(context, chosen, record.strip())
+            return
+        why = require_reason(reason, "a decision")
         done = decide_conflicts(context, chosen, record, keep, get_user(), why)
     if done.ids:
         counts = (
@@ -73,6 +84,24 @@ def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: 
         if len(done.left) > MOST_SHOWN:
             say(f"  and {len(done.left) - MOST_SHOWN:,} more, which `all` lists once these are decided")
         raise typer.Exit(FAILED)
+
+
+def _show(context: PipelineContext, window: Window, record: str) -> None:
+    """Print the contents that raw holds of the window's conflicts, or of one of them."""
+    found = list_contested(context, gather(context, window).findings, with_text=True)
+    rows = [(each.id, content) for each in found if record in (ALL, each.id) for content in each.contents]
+    if not rows:
+        raise UsageError(
+            f"window {window} of {context.name} has no conflict{'' if record == ALL else f' of {record}'} whose "
+            f"contents were compared; `onceover explain {context.name} {window}` says what it has"
+        )
+    say(
+        draw_table(
+            ["id", "hash", "event time", "content"],
+            ((name, each.hash, each.event_time, each.text or "not found in raw") for name, each in rows),
+        )
+    )
+    say(f'To decide: onceover decide {context.name} {window} ID --keep HASH --reason "..."', whole=True)
 
 
 def _advise(pipeline: str, window: Window, windows: Sequence[datetime]) -> str:
