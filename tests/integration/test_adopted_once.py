@@ -116,7 +116,7 @@ def test_orphan_with_two_contents_waits_for_a_decision(lanes: Lanes) -> None:
     assert len(lane.sweep().differing) == 1
     request_id = lane.detect().request_id
     ((_, reason),) = lane.repair(request_id or 0).failed
-    assert "1 IDs have more than one content" in reason
+    assert "1 ID has more than one content" in reason
     (finding,) = (each for each in lane.explain(0)["findings"] if each["kind"] == Kind.CONFLICT)
     assert "00000000-00000-0000000000000000001" in str(finding["evidence"])
     assert lane.aggregates() == sum_up(range(10))

@@ -60,7 +60,7 @@ def test_audit_agrees_after_repair_and_names_each_difference(lanes: Lanes) -> No
     assert lane.verify(NOON)["differences"] == [
         "aggregates: 2 rows differ from what raw says: + (a,5,10,4); - (a,5,9,4)"
     ]
-    assert "raw: 1 IDs have more than one content" in lane.verify(FIVE_PAST)["differences"]
+    assert "raw: 1 ID has more than one content" in lane.verify(FIVE_PAST)["differences"]
 
 
 @pytest.mark.rare

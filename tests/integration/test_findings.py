@@ -167,7 +167,7 @@ def test_id_with_two_contents_is_published_only_after_a_decision(lanes: Lanes) -
     append(lane, 0, encode_line(lane, 0, event(0, amount=70)))
     detection = lane.detect()
     (refused,) = lane.repair(detection.request_id or 0).failed
-    assert "1 IDs have more than one content" in refused[1]
+    assert "1 ID has more than one content" in refused[1]
     assert lane.aggregates() == RIGHT
     contested = next(f for f in lane.explain(0)["findings"] if f["kind"] == "conflict")["evidence"]["contested"]
     ((record_id, contents),) = [(s["id"], s["contents"]) for s in contested]

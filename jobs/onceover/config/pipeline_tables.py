@@ -53,7 +53,8 @@ def _require_one_of(choices: Collection[str]) -> AfterValidator:
 
 def _require_raw_store(value: str) -> str:
     if value not in (stores := list_raw_stores()):
-        raise _wrong(f"{value[:80]!r} is not one of {', '.join(stores)}", suggest_name(value, tuple(stores)))
+        more = "; a store of your own needs ONCEOVER_RAW_STORES, see docs/raw-stores.md"
+        raise _wrong(f"{value[:80]!r} is no raw store", suggest_name(value, tuple(stores)) + more)
     return value
 
 

@@ -20,7 +20,7 @@ from onceover.model.unlanded import NOTHING, Unlanded
 from onceover.model.wording import pluralize
 from onceover.repair.decided import DecidedIds
 
-MORE_THAN_ONE = "have more than one"
+MORE_THAN_ONE = "more than one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +87,14 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, unlanded: Unlanded = N
     shown = to_plain(rebuilt.contested[:MOST_SHOWN])
     contested = claimed.contested
     if conflicts := rebuilt.conflicts + unlanded.conflicts:
-        reasons.append(f"{conflicts} IDs {MORE_THAN_ONE} content")
+        reasons.append(f"{_have(conflicts)} {MORE_THAN_ONE} content")
         findings.append(Finding(Kind.CONFLICT, {"ids": conflicts, "contested": shown}))
     elif contested.undecided:
-        reasons.append(f"{contested.undecided} IDs {MORE_THAN_ONE} content, in this window or in another")
+        reasons.append(f"{_have(contested.undecided)} {MORE_THAN_ONE} content, in this window or in another")
         of_ledger = to_plain(contested.shown)
         findings.append(Finding(Kind.CONFLICT, {"ids": contested.undecided, "contested": of_ledger}))
     if rebuilt.misdated:
-        reasons.append(f"{rebuilt.misdated} IDs {MORE_THAN_ONE} event time")
+        reasons.append(f"{_have(rebuilt.misdated)} {MORE_THAN_ONE} event time")
         findings.append(Finding(Kind.MISDATED, {"ids": rebuilt.misdated, "contested": shown}))
     if rebuilt.misplaced_lines:
         findings.append(Finding(Kind.MISPLACED_LINE, {"lines": rebuilt.misplaced_lines}))
@@ -262,3 +262,7 @@ def _group_by_reading(ranges: Iterable[RebuiltRange]) -> Iterable[tuple[_Source,
     for piece in ranges:
         actual.setdefault((piece.offsets.source, piece.release_id, piece.exact_id), []).append(piece)
     return actual.items()
+
+
+def _have(ids: int) -> str:
+    return f"{pluralize(ids, 'ID')} {'has' if ids == 1 else 'have'}"

@@ -42,7 +42,7 @@ def test_blocked_window_is_repaired_by_hand_only() -> None:
         ("landing 7: raw holds 5 of 5 of 1f2e3d4c-0:0-5, with another digest", True),
         ("landing 7: raw holds 6 of 5 of 1f2e3d4c-0:0-5", False),
         ("reading raw failed: Could not obtain block", True),
-        ("1 IDs have more than one content", False),
+        ("1 ID has more than one content", False),
     ],
 )
 def test_blocked_window_that_lacks_lines_is_read_again(why: str, expected: bool) -> None:
@@ -53,7 +53,7 @@ def test_blocked_window_that_lacks_lines_is_read_again(why: str, expected: bool)
     assert named[-1] == REPAIR
 
 
-def test_window_whose_last_repair_could_not_read_raw_is_read_again() -> None:
+def test_window_is_read_again_where_a_repair_could_not() -> None:
     why = "reading raw failed: 1200.log on HBase lacks its bytes from 10 on"
     named = [s.command for s in list_next_steps("things", WINDOW, "failed", [Kind.CONFLICT], failed_why=why)]
     assert 'onceover reread things 2013-01-01T05:00Z --reason "..."' in named

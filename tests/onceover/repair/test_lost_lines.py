@@ -94,7 +94,7 @@ def test_lines_that_a_repair_missed_count_as_lost(connection: Connection, ledger
     (lost,) = list_lost(as_context(fake), ()).declarable
     assert (lost.window_start, lost.what) == (start_of(5), "landing 7: raw holds 4 of 5 of lost")
     assert list_lost(as_context(fake), {start_of(5)}).declarable == (), "known already"
-    fail_repair(connection, 5, "1 IDs have more than one content; landing 7: raw holds 4 of 5 of lost", whole)
+    fail_repair(connection, 5, "1 ID has more than one content; landing 7: raw holds 4 of 5 of lost", whole)
     assert refusals(fake) == [], "a decision comes first"
 
 
@@ -133,7 +133,7 @@ def test_file_that_is_merely_shorter_is_repaired_first(
     assert "repair it first, as `onceover explain lost 2025-01-01T00:25Z`" in refusals(fake)[0][1]
     fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", length + 1)
     assert "repair it first" in refusals(fake)[0][1], "it read another file"
-    fail_repair(connection, 5, "1 IDs have more than one content", length)
+    fail_repair(connection, 5, "1 ID has more than one content", length)
     assert len(list_lost(as_context(fake), ()).declarable) == 1, "it could not prove the file either"
     fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", length)
     assert len(list_lost(as_context(fake), ()).declarable) == 1
