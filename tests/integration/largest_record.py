@@ -44,9 +44,10 @@ def main(name: str, toml: str) -> None:
     repair_again(lane)
     assert [line.record.value for _, line in lane.lines()] == values
 
-    assert [one.why for one in lane.compact()] == [None]
-    assert expire_text(lane) == 1
-    repair_again(lane)
+    if lane.pipeline.storage.raw_store == "hdfs":  # no other is compacted
+        assert [one.why for one in lane.compact()] == [None]
+        assert expire_text(lane) == 1
+        repair_again(lane)
 
     producer.produce(lane.topic, make_escaped(LARGEST_RECORD + 1), partition=0)
     assert producer.flush(60) == 0

@@ -10,12 +10,19 @@ from pathlib import Path
 
 import pytest
 from tests.integration.lane import Lane
+from tests.integration.lane_fixtures import put_on_hbase
+
+from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
 
-def test_record_of_32_mib_is_landed_repaired_compacted_verified(lanes: Callable[..., Lane]) -> None:
-    lane = lanes(topic_config={"max.message.bytes": str(40 << 20)})
+@pytest.mark.parametrize("store", ["hdfs", "hbase"])
+def test_record_of_32_mib_is_landed_repaired_compacted_verified(
+    lanes: Callable[..., Lane], stack: Stack, store: str
+) -> None:
+    make = lanes if store == "hdfs" else put_on_hbase(lanes, stack)
+    lane = make(topic_config={"max.message.bytes": str(40 << 20)})
     ran = subprocess.run(
         [sys.executable, "-m", "tests.integration.largest_record", lane.name, str(lane.toml)],
         env=os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[2] --driver-memory 2g pyspark-shell"},

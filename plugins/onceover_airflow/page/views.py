@@ -13,6 +13,7 @@ from onceover.config.pipelines import names
 from onceover.detection.future_range import reject_future_range
 from onceover.errors import OnceoverError, UsageError
 from onceover.explain import page as explain
+from onceover.explain.contents import list_contested
 from onceover.explain.finding_text import describe_finding
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.takings import list_takings
@@ -129,7 +130,7 @@ def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTM
         chosen = parse_window(window, context.pipeline.contract.window_minutes)
         span = reject_future_range(context, WindowRange(chosen.start, chosen.end, chosen.minutes))
         known = explain.read_window(context, chosen)
-        contested = explain.list_contested(context, known["findings"], with_text=may_read_records(user))
+        contested = list_contested(context, known["findings"], with_text=may_read_records(user))
         plan, not_planned = None, None
         try:
             plan = plan_windows(context, span, force=False)

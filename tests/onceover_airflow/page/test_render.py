@@ -8,14 +8,13 @@ from typing import Any, Final
 
 import pytest
 
+from onceover.explain.contents import ContestedRecord, RecordContent
 from onceover.explain.finding_text import FindingText
 from onceover.explain.page import (
-    ContestedRecord,
     IngestLine,
     Loss,
     PastAct,
     PipelineLine,
-    RecordContent,
     RequestProgress,
     TroubledRange,
     TroublePage,

@@ -14,8 +14,8 @@ from onceover.cli.output import draw_table, say
 from onceover.cli.ranges import resolve_window
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
+from onceover.explain.contents import list_contested
 from onceover.explain.gather import gather
-from onceover.explain.page import list_contested
 from onceover.model.conflict import MOST_SHOWN
 from onceover.model.record import encode_id
 from onceover.model.window import Window, format_moment

@@ -4,7 +4,6 @@ Functions that take a connection read one snapshot of the ledger, for at most 3 
 must not be in a transaction. Nothing here writes.
 """
 
-from onceover.explain.page.contents import ContestedRecord, RecordContent, list_contested
 from onceover.explain.page.history import PastAct, list_holes, read_history
 from onceover.explain.page.ingest import IngestLine, read_ingest
 from onceover.explain.page.losses import Loss, list_losses
@@ -16,17 +15,14 @@ from onceover.explain.page.trouble import TroubledRange, TroublePage, list_troub
 from onceover.explain.page.window import read_window
 
 __all__ = [
-    "ContestedRecord",
     "IngestLine",
     "Loss",
     "PastAct",
     "PipelineLine",
-    "RecordContent",
     "RequestProgress",
     "Strip",
     "TroublePage",
     "TroubledRange",
-    "list_contested",
     "list_holes",
     "list_losses",
     "list_pipelines",

@@ -84,7 +84,7 @@ def _search(context: PipelineContext, windows: set[Window], ids: set[str]) -> _F
                 text = (record.value or b"").decode("utf-8", "replace")[:MOST_SHOWN_CHARACTERS]
                 found[line[ID].decode(), name] = "no value" if record.value is None else text
         except (CorruptLineError, OnceoverError):
-            continue  # the page says that it could not be read
+            continue  # a content without text says that it was not found
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import xxhash
 
-from onceover.explain.page.contents import list_contested
+from onceover.explain.contents import list_contested
 from onceover.lines.reference import Line, encode, encode_content
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record, encode_id
