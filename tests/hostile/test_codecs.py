@@ -102,6 +102,7 @@ def test_bomb_stops_only_its_partition(lanes: Callable[..., Lane]) -> None:
     assert len(done.confirmed) == 1, "what lies before the bomb was read again"
 
 
+@pytest.mark.largest
 def test_damaged_batch_stops_only_its_partition(lanes: Callable[..., Lane], stack: Stack) -> None:
     lane = lanes(partitions=2)
     lane.produce([event(0), event(1)], 0)

@@ -17,7 +17,7 @@ from onceover_local.stack import Stack
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
 
-@pytest.mark.parametrize("store", ["hdfs", "hbase"])
+@pytest.mark.parametrize("store", ["hdfs", pytest.param("hbase", marks=pytest.mark.largest)])
 def test_record_of_32_mib_is_landed_repaired_compacted_verified(
     lanes: Callable[..., Lane], stack: Stack, store: str
 ) -> None:

@@ -36,8 +36,13 @@ def require_right(lane: Lane, sent: int) -> None:
     assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
 
 
-@pytest.mark.parametrize("store", ["kafka", *(pytest.param(s, marks=pytest.mark.rare) for s in OFFSET_STORES
-                                               if s != "kafka")])  # fmt: skip
+def marks_of(store: str) -> tuple[pytest.MarkDecorator, ...]:
+    if store == "kafka":
+        return ()
+    return (pytest.mark.rare,) if store in ("postgres", "none", "file") else (pytest.mark.rare, pytest.mark.largest)
+
+
+@pytest.mark.parametrize("store", [pytest.param(store, marks=marks_of(store)) for store in OFFSET_STORES])
 def test_transactional_sink_counts_once_whenever_it_is_killed(over: Callable[..., Lane], store: str) -> None:
     lane = over(store, more=TRANSACTIONAL)
     sent = ingest_under_kills(lane)

@@ -72,6 +72,7 @@ def test_number_of_repeated_lines_follows_from_the_steps() -> None:
 
 
 # The others': kafka and postgres in test_ingest_kills.py, file above.
+@pytest.mark.largest
 @pytest.mark.parametrize("store", sorted(set(OFFSET_STORES) - {"none", "kafka", "postgres", "file"}))
 def test_kill_after_the_landing_loses_and_leaves_no_duplicate(make: Make, store: str) -> None:
     killed = stores.kill_at(make, store, (Step.LANDED,))

@@ -18,7 +18,7 @@ from onceover.model.digest import sum_digests
 from onceover.raw.hdfs import connect_hdfs
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
 MIB = 1024 + 384
 APPENDS = 50  # of 40 MB
 

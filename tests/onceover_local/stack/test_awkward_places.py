@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.onceover_local.stack.test_stack import running_in
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
 
 
 @dataclass(frozen=True, slots=True)
