@@ -197,7 +197,7 @@ def test_id_in_two_windows_is_misdated_and_published_in_neither(lanes: Lanes) ->
     append(lane, 5, encode_line(lane, 0, event(6, amount=60)))
     detection = lane.detect(minutes(0, 10), force=True)
     failed = lane.repair(detection.request_id or 0).failed
-    assert ["1 IDs have more than one event time" in why for _, why in failed] == [True, True]
+    assert ["1 ID has more than one event time" in why for _, why in failed] == [True, True]
     kinds = [{Kind(f["kind"]) for f in lane.explain(m)["ledger"]["findings"]} for m in (0, 5)]
     assert kinds == [{Kind.MISDATED, Kind.CONFLICT}, {Kind.MISDATED, Kind.CONFLICT, Kind.UNACCOUNTED_BYTES}]
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4), (5.0, "a"): (1, 7, 7)}
