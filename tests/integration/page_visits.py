@@ -29,6 +29,7 @@ class Visit:
         """Open the list of pipelines, at its own address, after Airflow's login."""
         look = {"viewport": {"width": 1280, "height": 900}, **look}
         visit = cls(browser.new_context(**look).new_page(), address)
+        visit.tab.set_default_timeout(60_000)  # a busy machine draws a page in seconds
         visit.tab.on("console", visit.note)
         visit.tab.on("pageerror", lambda error: visit.violations.append(str(error)))
         visit.tab.goto(f"{address}/onceover/")

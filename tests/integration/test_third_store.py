@@ -46,7 +46,11 @@ def test_main_path_passes_on_a_plugged_in_store(
 
 def test_wrong_plug_ins_are_refused_by_name(lanes: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes(more='[storage]\nraw_store = "folder"')
-    for wrong, said in (("folder", "write NAME=MODULE:CLASS"), ("hdfs=a:b", "with a new name"), ("", "is not one of")):
+    for wrong, said in (
+        ("folder", "write NAME=MODULE:CLASS"),
+        ("hdfs=a:b", "with a new name"),
+        ("", "is no raw store"),
+    ):
         monkeypatch.setenv("ONCEOVER_RAW_STORES", wrong)
         with pytest.raises(OnceoverError, match=said):
             lane.ingest()
