@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
@@ -117,6 +118,9 @@ def test_lost_cell_fails_its_window_alone_and_is_read_again(lanes: Lanes) -> Non
     failed = lane.repair(request or 0).failed
     assert [window for window, _ in failed] == ["2026-03-01T12:05Z"]
     assert "lacks its bytes" in failed[0][1]
+    audited = run("audit", lane.name, "--from", "2026-03-01T12:05Z", "--to", "2026-03-01T12:10Z")
+    assert audited.returncode == 1, "a retry fails again"
+    assert re.search("lacks its bytes.*nothing was compared", audited.stderr)
     plan, done = lane.reread(5)
     assert plan.damage is None
     assert done is not None

@@ -51,12 +51,17 @@ def produce(lane: Lane, produced: Mapping[int, int]) -> None:
     lane.produce([event(minute, amount=amount) for minute, amount in produced.items()])
 
 
+def certify(lane: Lane, produced: Mapping[int, int]) -> None:
+    """Bring these events to certified windows, as on a good day."""
+    produce(lane, produced)
+    lane.ingest()
+    lane.detect()
+
+
 def double_numbers(lane: Lane) -> Incident:
     """Land one batch twice, in two windows."""
     first, second = {1: 1, 6: 1, 11: 1}, {2: 5, 7: 7}
-    produce(lane, first)
-    lane.ingest()
-    lane.detect()
+    certify(lane, first)
     produce(lane, second)
     replay(lane)
     lane.ingest()
@@ -67,9 +72,7 @@ def double_numbers(lane: Lane) -> Incident:
 def kill_ingest(lane: Lane) -> Incident:
     """Kill the driver in the middle of a batch, three hours ago."""
     first, second = {1: 1, 6: 1, 11: 1}, {2: 5, 12: 7}
-    produce(lane, first)
-    lane.ingest()
-    lane.detect()
+    certify(lane, first)
     produce(lane, second)
     die_after(lane, Step.APPENDED)
     with lane.ledger() as ledger:
@@ -101,9 +104,7 @@ def expire_unread(lane: Lane) -> Incident:
 def contest_record(lane: Lane) -> Incident:
     """Put one record's ID into raw a second time, in another window, with another content."""
     produced = {minute: minute for minute in range(10)}
-    produce(lane, produced)
-    lane.ingest()
-    lane.detect()
+    certify(lane, produced)
     append(lane, 5, encode_line(lane, 0, event(6, amount=60)))
     lane.sweep()
     for _ in range(2):  # the first repair suspects the ID, the second compares its contents
@@ -114,9 +115,7 @@ def contest_record(lane: Lane) -> Incident:
 def block_window(lane: Lane) -> Incident:
     """Lose a window's file, and fail three repairs of it; it comes back as out of HDFS's trash."""
     produced = {minute: minute for minute in range(10)}
-    produce(lane, produced)
-    lane.ingest()
-    lane.detect()
+    certify(lane, produced)
     path = lane.layout.window_file(from_ms(NOON_MS))
     content = lane.read(path)
     lane.store().remove(path)

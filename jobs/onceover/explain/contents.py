@@ -13,14 +13,14 @@ from onceover.context import PipelineContext
 from onceover.errors import OnceoverError
 from onceover.lines.escapes import CorruptLineError
 from onceover.lines.reference import ID, decode, encode_content
-from onceover.model.finding_kinds import Kind
+from onceover.model.finding_kinds import CONTESTED
 from onceover.model.window import Window, parse_moment
 
 MOST_BYTES: Final = 64 << 20
 """Of each window's file so much is searched for the records."""
 
 MOST_SHOWN_CHARACTERS: Final = 2_000
-_FOUND = dict[tuple[str, str], str]
+_Found = dict[tuple[str, str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def list_contested(
     """Return the records that a window's findings name, at most 20 of each kind; with their values out of raw if
     `with_text`. Where raw cannot be reached or no longer has one, its text is None."""
     minutes = context.pipeline.contract.window_minutes
-    named = [row["evidence"].get("contested", ()) for row in findings if row["kind"] in (Kind.CONFLICT, Kind.MISDATED)]
+    named = [row["evidence"].get("contested", ()) for row in findings if row["kind"] in CONTESTED]
     shown = {each["id"]: each for rows in named for each in rows}.values()  # a conflict is often misdated as well
     times = {(each["id"], c["hash"]): _parse_time(c["event_time"]) for each in shown for c in each["contents"]}
     windows = {key: None if at is None else Window.of(at, minutes) for key, at in times.items()}
@@ -73,8 +73,8 @@ def _parse_time(value: Any) -> datetime | None:
     return parse_moment(value) if isinstance(value, str) else value
 
 
-def _search(context: PipelineContext, windows: set[Window], ids: set[str]) -> _FOUND:
-    found: _FOUND = {}
+def _search(context: PipelineContext, windows: set[Window], ids: set[str]) -> _Found:
+    found: _Found = {}
     wanted = {each.encode() for each in ids}
     for window in sorted(windows, key=lambda each: each.start):
         try:

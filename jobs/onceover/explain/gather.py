@@ -12,16 +12,14 @@ from onceover.detection.evidence import read_evidence
 from onceover.detection.look import judge_windows
 from onceover.errors import OnceoverError, UnknownWindowError
 from onceover.explain.next_steps import list_next_steps
-from onceover.ledger import compactions, identity
+from onceover.ledger import compactions
 from onceover.ledger.log_cuts import WHY_CUT
 from onceover.ledger.window_history import read_window_history
 from onceover.ledger.windows import WindowState
 from onceover.model.finding import Finding, is_log_cut
-from onceover.model.finding_kinds import BY_SCAN, RAW_DAMAGE, Kind
+from onceover.model.finding_kinds import BY_SCAN, CONTESTED, RAW_DAMAGE, Kind
 from onceover.model.remedies import Remedy
 from onceover.model.window import Window, WindowRange
-
-_CONTESTED = frozenset({Kind.CONFLICT, Kind.MISDATED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +74,9 @@ class WindowFacts:
     def steps(self) -> list[Remedy]:
         findings = self.findings
         kinds = [str(row["kind"]) for row in findings] + [str(f.kind) for f in self.of_pipeline]
-        undecided = [row["evidence"].get("ids") for row in findings if row["kind"] in _CONTESTED]
+        undecided = [row["evidence"].get("ids") for row in findings if row["kind"] in CONTESTED]
         judged = {f.kind for f in self.judged or ()}
-        is_decided = Kind.DECIDED in judged and not judged & _CONTESTED  # what a scan noted stays until a repair
+        is_decided = Kind.DECIDED in judged and not judged & CONTESTED  # what a scan noted stays until a repair
         window = self.rows["window"]
         why, compares = window["blocked_why"] or self._failed_why, window["rows_without_raw"]
         return list_next_steps(
@@ -113,8 +111,7 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
         of_pipeline=of_pipeline,
         watermark=registered.watermark,
         every_window_closed=registered.every_window_closed,
-        raw_store=identity.read_holdings(context.ledger, registered.name).raw_store
-        or context.pipeline.storage.raw_store,
+        raw_store=context.root.read_store(),
         window_file=context.layout.window_file(window.start),
         parquet=parquet,
         has_unknown_parquet=any(f.kind is Kind.MISSING_FILE for f in judged or ())

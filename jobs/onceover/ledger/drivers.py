@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from onceover import __version__
@@ -20,6 +21,10 @@ log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 6.0
 HEARTBEAT_SECONDS = LEASE_SECONDS / 4
+STATE_OF_DRIVER: Final = """
+CASE WHEN d.expires_at >= clock_timestamp() THEN 'alive' WHEN d.expires_at > '-infinity' THEN 'dead' ELSE 'stopped' END
+"""
+"""SQL: the state of a pipeline's driver, from its row `d` of onceover.driver, NULL where it never had one."""
 
 
 @dataclass(frozen=True, slots=True)

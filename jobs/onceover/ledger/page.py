@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from onceover.ledger.database import Connection
+from onceover.ledger.drivers import STATE_OF_DRIVER
 from onceover.ledger.holders import HOLDER, WITH_HOLDER
 from onceover.ledger.windows import LOG_UNTIL, STATE, UNSETTLED, WindowState
 
@@ -40,9 +41,8 @@ LEFT JOIN (SELECT w.window_start AS slot, {STATE} AS state, c.basis, c.verdict {
   AND w.window_start >= %(start)s AND w.window_start < %(end)s) s USING (slot)
 """
 
-_DRIVER = """
-SELECT CASE WHEN d.expires_at >= clock_timestamp() THEN 'alive' WHEN d.expires_at > '-infinity' THEN 'dead'
-  ELSE 'stopped' END AS driver, clock_timestamp() AS at, d.heartbeat_at AS heard_at, d.progress_at, p.log_retention,
+_DRIVER = f"""
+SELECT {STATE_OF_DRIVER} AS driver, clock_timestamp() AS at, d.heartbeat_at AS heard_at, d.progress_at, p.log_retention,
   (SELECT coalesce(sum(greatest(k.end_offset - k.reach, 0)), 0)::bigint FROM onceover.kafka_partition k
    WHERE k.pipeline = p.name) AS waiting
 FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name WHERE p.name = %s

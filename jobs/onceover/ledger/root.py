@@ -45,11 +45,15 @@ class Root:
     def path(self) -> str:
         return f"{self.files.layout.raw_root}/{self.pipeline}"
 
+    def read_store(self) -> str:
+        """Return the raw store that holds the pipeline's raw, as the ledger has it; this one if nothing has landed."""
+        return identity.read_holdings(self.connection, self.pipeline).raw_store or self.raw_store
+
     def require_same_store(self) -> None:
         """Raise RootRefusedError if raw of the pipeline is in another raw store than this one, which holds nothing of
         it. Reads the ledger alone."""
-        held = identity.read_holdings(self.connection, self.pipeline).raw_store
-        if held not in (None, self.raw_store):
+        held = self.read_store()
+        if held != self.raw_store:
             raise RootRefusedError(RootProblem.OTHER_STORE, _describe_other_store(self, held))
 
     def require_own(self, kafka_cluster: str | None = None) -> StoredMarker:

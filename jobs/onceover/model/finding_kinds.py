@@ -281,6 +281,8 @@ BY_SCAN: Final = frozenset(kind for kind, meaning in MEANINGS.items() if meaning
 """The kinds that only a scan of raw shows."""
 RAW_DAMAGE: Final = BY_SCAN | {Kind.MISSING_FILE}
 """The kinds that say of a certified window: raw no longer proves its certificate."""
+CONTESTED: Final = frozenset({Kind.CONFLICT, Kind.MISDATED})
+"""The kinds whose evidence names IDs with several contents."""
 _CERTIFIED: Final = frozenset(kind for kind, meaning in MEANINGS.items() if CERTIFY in meaning.remedy)
 
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from onceover.ledger.database import Connection
+from onceover.ledger.drivers import STATE_OF_DRIVER
 from onceover.ledger.windows import STATE, UNSETTLED, WindowState, count_by_state
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
@@ -91,12 +92,11 @@ def read_signals(connection: Connection, overdue_after: timedelta) -> tuple[Sign
 
 
 # OFFSET 0: the last batch is looked up by its key, one pipeline after the other.
-_PIPELINES = """
+_PIPELINES = f"""
 SELECT p.name, p.watermark, p.held_since, d.progress_at, p.batches_landed,
   extract(epoch FROM p.log_retention)::float8 AS log_retention,
   (SELECT count(*) FROM onceover.batch b WHERE b.pipeline = p.name AND b.state = 'superseded') AS superseded,
-  CASE WHEN d.expires_at >= clock_timestamp() THEN 'alive' WHEN d.expires_at > '-infinity' THEN 'dead'
-    ELSE 'stopped' END AS driver,
+  {STATE_OF_DRIVER} AS driver,
   b.scheduling_delay_ms / 1000.0::float8 AS scheduling_delay,
   extract(epoch FROM b.landed_at - b.begun_at)::float8 AS processing, b.landed_at
 FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name

@@ -104,7 +104,7 @@ class Cells:
                 with closing(scan):
                     for row, columns in scan:
                         value, at = columns[_COLUMN]
-                        yield _decode(row), value, at
+                        yield to_text(row), value, at
             finally:
                 self._scans -= 1
 
@@ -162,6 +162,6 @@ def _encode(row: str) -> bytes:
     return row.encode("utf-8", "surrogateescape")
 
 
-def _decode(row: bytes) -> str:
-    """Return a row's key as text: another program may have put a row whose key is no UTF-8."""
-    return row.decode("utf-8", "surrogateescape")
+def to_text(key: bytes) -> str:
+    """Return the text of a row's key, or of a short value: another program may have put one that is no UTF-8."""
+    return key.decode("utf-8", "surrogateescape")

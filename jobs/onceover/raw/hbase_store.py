@@ -20,7 +20,7 @@ from datetime import datetime
 from typing import Final
 
 from onceover.errors import BusyError, TerminalError, UnknownOutcomeError, UnreachableError
-from onceover.raw.hbase_cells import Cells
+from onceover.raw.hbase_cells import Cells, to_text
 from onceover.raw.hbase_reading import HBaseReading, list_pieces
 from onceover.raw.store import AppendResult, Buffer, HasCopy, Reading
 
@@ -210,7 +210,7 @@ class HBaseStore:
         The target's value is read before the mark: if the target can be taken with it, no other process has ended this
         move.
         """
-        named, _, target = marked.decode().partition(" to ")
+        named, _, target = to_text(marked).partition(" to ")
         cells = named.partition(" ")[0]
         self._sweep(target)
         before = self._cells.get(f"n:{target}")
@@ -235,7 +235,7 @@ class HBaseStore:
     def _sweep(self, path: str) -> None:
         """Delete the cells that a removal has left."""
         value = self._cells.get(f"n:{path}")
-        parts = value.decode().split(" ") if value is not None else []
+        parts = to_text(value).split(" ") if value is not None else []
         if value is not None and parts[0] == _GONE and len(parts) == 3:
             self._remove_cells(parts[2])
             self._set(path, value, _make_value(_GONE))
@@ -275,7 +275,7 @@ def _name_cells(path: str) -> str:
 
 def _read_cells(value: bytes | None) -> str | None:
     """Return the prefix of the cells that a name's value names, None if no file is there."""
-    first = "" if value is None else value.decode("utf-8", "surrogateescape").partition(" ")[0]
+    first = "" if value is None else to_text(value).partition(" ")[0]
     return first if first not in ("", _GONE) else None
 
 

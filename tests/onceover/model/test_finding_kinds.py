@@ -25,7 +25,6 @@ RECORDED = {
     "onceover/ledger/request_list.py": "requests a repair of the windows that a refill landed in",
 }
 READ = {
-    "onceover/explain/contents.py": "shows the contents of a conflict",
     "onceover/explain/page/losses.py": "offers each loss that a hole names to be accepted",
     "onceover/explain/gather.py": "looks for a Parquet file where text is missing, and for lost lines of open windows",
     "onceover/explain/page/trouble.py": "counts duplicates, which no count of the ledger shows",
