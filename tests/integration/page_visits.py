@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
 
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request, TimeoutError
 from tests.npm_packages import AXE, unpack
 
 from onceover_local.stack import Stack
@@ -23,6 +23,7 @@ class Visit:
     tab: Page
     address: str
     violations: list[str] = field(default_factory=list)
+    pending: list[Request] = field(default_factory=list)
 
     @classmethod
     def begin(cls, browser: Browser, stack: Stack, address: str, user: str = "admin", **look: Any) -> Visit:
@@ -32,6 +33,9 @@ class Visit:
         visit.tab.set_default_timeout(60_000)  # a busy machine draws a page in seconds
         visit.tab.on("console", visit.note)
         visit.tab.on("pageerror", lambda error: visit.violations.append(str(error)))
+        visit.tab.on("request", lambda request: visit.pending.append(request))
+        visit.tab.on("requestfinished", lambda request: visit.pending.remove(request))
+        visit.tab.on("requestfailed", lambda request: visit.pending.remove(request))
         visit.tab.goto(f"{address}/onceover/")
         visit.log_in(stack, user)
         visit.tab.get_by_role("heading", name="Pipelines").wait_for()
@@ -51,6 +55,14 @@ class Visit:
         """Open a page of Onceover's at its own address; return its content."""
         self.tab.goto(f"{self.address}/onceover/{path}")
         return self.tab.locator("main")
+
+    def wait_until_idle(self) -> None:
+        """Wait until nothing is loaded any more. Raises AssertionError that names what still is."""
+        try:
+            self.tab.wait_for_load_state("networkidle")
+        except TimeoutError as error:
+            loading = [f"{request.method} {request.url}" for request in self.pending]
+            raise AssertionError(f"{self.tab.url} still loads {loading}") from error
 
     def list_faults(self) -> list[str]:
         """Return what axe finds wrong on the page now, a line each."""

@@ -41,7 +41,7 @@ def test_pages_are_accessible_at_both_widths_and_in_both_themes(scene: Scene) ->
             visit = scene.visit(viewport={"width": width, "height": 900}, color_scheme=scheme)
             for path in paths:
                 visit.open(path)
-                visit.tab.wait_for_load_state("networkidle")
+                visit.wait_until_idle()
                 assert visit.list_faults() == [], f"{path}, {width} pixels, {scheme}"
                 assert visit.tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{path} at {width}"
             assert visit.violations == []
@@ -143,7 +143,7 @@ def test_six_screens_are_drawn(scene: Scene, tmp_path: Path) -> None:
             "run": f"runs/repair_on_call/{run}",
         }.items():
             visit.open(path)
-            visit.tab.wait_for_load_state("networkidle")
+            visit.wait_until_idle()
             visit.tab.evaluate(_RENAME, [name, "payments"])
             visit.tab.screenshot(path=into / f"{screen}.png", full_page=look != SHOWN)
         visit.tab.context.close()
