@@ -206,4 +206,7 @@ def test_damaged_parquet_fails_its_own_window_with_the_reason(
     assert window == "2026-03-01T12:00Z"
     assert reason.startswith(why)
     assert {k: v for k, v in lane.aggregates().items() if k[0] == 0} == {k: v for k, v in spoilt.items() if k[0] == 0}
+    explained = lane.explain(0)
+    assert explained["state"] == "damaged", "its certificate is valid, and raw does not prove it any more"
+    assert any("reread" in (step["command"] or "") for step in explained["next_steps"])
     assert lane.verify(NOON)["differences"][0].startswith(f"raw: {why}".replace("reading raw", "reading it"))

@@ -107,6 +107,31 @@ def test_planted_failure_is_detected_explained_and_repaired(lanes: Lanes, plant:
     assert lane.verify(from_ms(NOON_MS))["equal"]
 
 
+@pytest.mark.rare
+def test_certified_window_that_a_repair_cannot_prove_is_damaged(lanes: Lanes) -> None:
+    """Neither a length nor a hash shows it: one record's line is where another's was."""
+    lane = lanes()
+    lane.produce(FIVE)
+    lane.ingest()
+    lane.produce([event(7)])
+    lane.ingest()
+    lane.detect(minutes(0, 5))
+    path = lane.layout.window_file(from_ms(NOON_MS))
+    lines = lane.read(path).splitlines(keepends=True)
+    lines[-1] = next(line for line in lines[:-1] if len(line) == len(lines[-1]))
+    lane.overwrite(path, b"".join(lines))
+    assert lane.explain(0)["state"] == "certified", "only a scan shows it"
+    assert lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).failed
+    explained = lane.explain(0)
+    assert (explained["state"], [f["kind"] for f in explained["findings"]]) == ("damaged", [Kind.FAILED_PROOF])
+    assert any("onceover reread" in (step["command"] or "") for step in explained["next_steps"])
+    _, confirmation = lane.reread(0)
+    assert confirmation is not None
+    assert confirmation.confirmed == ("2026-03-01T12:00Z",)
+    explained = lane.explain(0)
+    assert (explained["state"], explained["findings"]) == ("certified", [])
+
+
 def test_findings_of_one_window_are_named_and_repaired_at_once(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([*FIVE, event(7, amount=7)])

@@ -94,6 +94,8 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
                     f"{_SCAN} Kafka's log has not reached {ranges}, and the ledger never saw it reach them: a person "
                     "has to say whose lines they are."
                 )
+        case Kind.FAILED_PROOF:
+            how = f"Its last repair says: {evidence['reason']}."
         case Kind.CORRUPT_LINE:
             what, how = _agree_in_number(what, evidence["lines"], "line"), _SCAN
         case Kind.CONFLICT if evidence.get("suspected") and not evidence["ids"]:

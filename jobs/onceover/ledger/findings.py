@@ -83,6 +83,23 @@ def record_findings(
     )
 
 
+def record_failed_scan(
+    connection: Connection, pipeline: str, window_start: datetime, findings: Iterable[Finding], read: bool
+) -> None:
+    """Record why a repair failed; if it `read` the window, resolve the other findings that a scan showed. A window with
+    lines known to be missing needs no `failed proof` beside that."""
+    missing = connection.execute(
+        "SELECT FROM onceover.finding WHERE pipeline = %s AND window_start = %s AND kind = %s AND resolved_at IS NULL",
+        [pipeline, window_start, str(Kind.MISSING_FILE)],
+    ).fetchone()
+    kept = [finding for finding in findings if missing is None or finding.kind is not Kind.FAILED_PROOF]
+    if read:
+        record_findings(connection, pipeline, window_start, kept, by_scan=True)
+        return
+    for finding in kept:
+        note_finding(connection, pipeline, window_start, finding)
+
+
 def resolve_findings(connection: Connection, pipeline: str, window_start: datetime, how: str) -> None:
     """Resolve all findings about a window."""
     connection.execute(

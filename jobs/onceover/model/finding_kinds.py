@@ -93,6 +93,7 @@ class Kind(StrEnum):
     MISPLACED_LINE = "misplaced line"
     FOREIGN_LINE = "foreign line"
     CORRUPT_LINE = "corrupt line"
+    FAILED_PROOF = "failed proof"
     MISDATED = "misdated"
     CONFLICT = "conflict"
     DECIDED = "decided"
@@ -177,6 +178,13 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         what="{} in the window file [is|are] damaged, by the hash.",
         cause="a line with a wrong hash",
         repair="notes it; refuses if a landing lacks a record",
+        first=(RESTORE, REREAD),
+        by_scan=True,
+    ),
+    Kind.FAILED_PROOF: Meaning(
+        what="A repair could not prove the window from raw: its file cannot be read, or lacks records that landed.",
+        cause="a block without a live DataNode, a cell whose hash differs, or a line in another line's place",
+        repair="reads the file again; refuses if a landing lacks a record",
         first=(RESTORE, REREAD),
         by_scan=True,
     ),

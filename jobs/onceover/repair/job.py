@@ -28,7 +28,7 @@ from onceover.repair.expired_windows import end_search, stage_orphans
 from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.freeze import freeze, list_parquet, list_texts
 from onceover.repair.progress import WindowProgress
-from onceover.repair.proof import Verdict, prove
+from onceover.repair.proof import Verdict, add_failed_proof, prove
 from onceover.repair.shared_ranges import find_shared
 from onceover.repair.suspicions import WAITS, record_conflicts, settle_suspicions
 from onceover.repair.unknown_contracts import explain_unknown
@@ -287,7 +287,7 @@ class RepairRun:
         verdict: Verdict | None = None,
     ) -> RepairOutcome:
         log.error("window %s: %s", format_moment(claim.window_start), reason)
-        findings = verdict.findings if verdict else ()
+        findings = add_failed_proof(reason, verdict)
         blocked = publish.record_failed_try(
             self._connection, self._registered, claim, reason, self._max_tries, findings, rebuilt
         )

@@ -12,7 +12,7 @@ from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.conflict import MOST_SHOWN
 from onceover.model.digest import EMPTY, Digest, sum_digests
 from onceover.model.finding import Finding
-from onceover.model.finding_kinds import Kind
+from onceover.model.finding_kinds import RAW_DAMAGE, Kind
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
@@ -21,6 +21,7 @@ from onceover.model.wording import pluralize
 from onceover.repair.decided import DecidedIds
 
 MORE_THAN_ONE = "more than one"
+MOST_REASON = 1_000  # characters of evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,16 @@ def lacks_lines(reason: str) -> bool:
     held = re.findall(r"raw holds (\d+) of (\d+)", reason)
     lacks = any(int(found) <= int(landed) for found, landed in held)  # as many, but others, where the digests differ
     return lacks or any(words in reason for words in ("reading raw failed", "is missing or damaged"))
+
+
+def add_failed_proof(reason: str, verdict: Verdict | None) -> tuple[Finding, ...]:
+    """Return the findings of a try that failed for `reason`: those of its verdict, if raw was read, and that raw lacks
+    lines, unless one of them says so, or contents have to be compared first."""
+    findings = verdict.findings if verdict else ()
+    explained = any(finding.kind in RAW_DAMAGE for finding in findings) or (verdict is not None and verdict.doubtful)
+    if explained or not lacks_lines(reason):
+        return findings
+    return *findings, Finding(Kind.FAILED_PROOF, {"reason": reason[:MOST_REASON]})
 
 
 def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, unlanded: Unlanded = NOTHING) -> Verdict:

@@ -16,7 +16,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import Certificate, RawProof, certify, revoke
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns, digest_columns, read_count
-from onceover.ledger.findings import note_finding, record_findings, resolve_findings
+from onceover.ledger.findings import note_finding, record_failed_scan, resolve_findings
 from onceover.ledger.log_cuts import WHY_CUT, may_log_differ
 from onceover.ledger.repair_requests import RepairRequest
 from onceover.ledger.windows import cut_into_chunks
@@ -153,8 +153,7 @@ def record_failed_try(
             return False  # the claim was lost: the repair that holds it judges the window
         blocked = bool(row["tries"] >= max_tries)
         _finish(connection, claimed, "failed", reason, rebuilt, blocked=blocked)
-        if rebuilt is not None:
-            record_findings(connection, registered.name, claimed.window_start, findings, by_scan=True)
+        record_failed_scan(connection, registered.name, claimed.window_start, findings, rebuilt is not None)
     return blocked
 
 

@@ -12,6 +12,7 @@ from tests.plain_pieces import split_ranges
 
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import Digest
+from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.raw_file import CompactedFile
@@ -19,7 +20,7 @@ from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
 from onceover.model.unlanded import Unlanded
 from onceover.repair.pieces import list_releases
-from onceover.repair.proof import list_unproved_parts, prove
+from onceover.repair.proof import Verdict, add_failed_proof, list_unproved_parts, prove
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 P0 = KafkaPartition("00000001", 0)
@@ -164,6 +165,17 @@ def test_torn_tail_outside_every_landing_refuses_nothing() -> None:
     verdict = prove(CLAIMED, replace(RIGHT, lines=26, corrupt_lines=1))
     assert verdict.is_proved
     assert [f.kind for f in verdict.findings] == [Kind.CORRUPT_LINE]
+
+
+def test_try_that_lacks_lines_says_so_unless_a_finding_does() -> None:
+    reason = "landing 7: raw holds 4 of 5 of lost"
+    damaged, doubtful = Finding(Kind.CORRUPT_LINE, {"lines": 1}), (of(0, 5),)
+    (failed,) = add_failed_proof("reading raw failed: Could not obtain block", None)
+    assert (failed.kind, failed.evidence["reason"]) == (Kind.FAILED_PROOF, "reading raw failed: Could not obtain block")
+    assert [f.kind for f in add_failed_proof(reason, Verdict((reason,), ()))] == [Kind.FAILED_PROOF]
+    assert add_failed_proof(reason, Verdict((reason,), (damaged,))) == (damaged,)
+    assert add_failed_proof(reason, Verdict((reason,), (), doubtful)) == (), "the next repair compares contents"
+    assert add_failed_proof("publishing failed: disk full", None) == ()
 
 
 def test_damaged_parquet_is_the_first_reason_of_a_refusal() -> None:
