@@ -258,7 +258,8 @@ def _certify(connection: Connection, known: RegisteredPipeline, values: dict[str
         values,
     )
     connection.execute(
-        'UPDATE onceover."window" w SET certificate_id = c.certificate_id, certified_version = c.version '
+        'UPDATE onceover."window" w SET certificate_id = c.certificate_id, certified_version = c.version, '
+        "certified_basis = c.basis "
         "FROM onceover.certificate c "
         "WHERE w.pipeline = %(name)s AND c.pipeline = w.pipeline AND c.window_start = w.window_start",
         values,

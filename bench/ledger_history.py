@@ -239,7 +239,8 @@ _STATEMENTS = (
     WHERE w.pipeline = %(name)s AND w.window_end <= {_MOMENT.format("(%(batches)s - %(size)s)")}
     """,
     """
-    UPDATE onceover."window" w SET certificate_id = c.certificate_id, certified_version = c.version
+    UPDATE onceover."window" w SET certificate_id = c.certificate_id, certified_version = c.version,
+      certified_basis = c.basis
     FROM onceover.certificate c
     WHERE w.pipeline = %(name)s AND c.pipeline = w.pipeline AND c.window_start = w.window_start
     """,

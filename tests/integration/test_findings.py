@@ -15,6 +15,7 @@ from tests.integration.planted_failures import append, copy_line, encode_line, f
 
 from onceover.context import PipelineContext
 from onceover.errors import TransientError, UsageError
+from onceover.explain.page import read_strip
 from onceover.ledger import decisions
 from onceover.lines.reference import encode_content
 from onceover.model.conflict import Decision
@@ -102,6 +103,8 @@ def test_planted_failure_is_detected_explained_and_repaired(lanes: Lanes, plant:
     sentences += [join_text(f) for f in explained["ledger"]["findings"]]
     assert any(plant.sentence in what for what in sentences), sentences
     assert (explained["state"], explained["findings"]) == ("certified", [])
+    with lane.ledger() as ledger:
+        assert read_strip(ledger, lane.name, from_ms(NOON_MS), from_ms(NOON_MS + 5 * 60_000)).states == "R"
     assert lane.aggregates()[(0.0, "a")] == RIGHT[(0.0, "a")]
     assert lane.detect().judged == 0
     assert lane.verify(from_ms(NOON_MS))["equal"]

@@ -46,7 +46,6 @@ def report_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> l
                 AND f.window_start = w.window_start AND f.resolved_at IS NULL ORDER BY f.kind) AS findings
             FROM reported JOIN onceover."window" w USING (pipeline, window_start)
             JOIN onceover.pipeline p ON p.name = w.pipeline
-            LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
             ORDER BY w.window_start
             """,
             {"pipeline": pipeline, "starts": starts},

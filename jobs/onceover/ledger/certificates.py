@@ -107,9 +107,10 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             coalesce(%(pending)s, (SELECT c.pending FROM onceover."window" w
               JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
               WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s), '[]'), %(gap_set_id)s
-          FROM lost, decided RETURNING certificate_id)
-        UPDATE onceover."window" SET certificate_id = fresh.certificate_id, certified_version = %(version)s, tries = 0,
-          blocked_at = NULL, blocked_why = NULL, overdue_reported_at = NULL
+          FROM lost, decided RETURNING certificate_id, basis, losses)
+        UPDATE onceover."window" SET certificate_id = fresh.certificate_id, certified_version = %(version)s,
+          certified_basis = CASE WHEN fresh.losses = '{}' THEN fresh.basis ELSE 'loss' END,
+          tries = 0, blocked_at = NULL, blocked_why = NULL, overdue_reported_at = NULL
         FROM fresh WHERE pipeline = %(pipeline)s AND window_start = %(start)s
         RETURNING fresh.certificate_id
         """,

@@ -16,7 +16,6 @@ SELECT r.window_start AS start, w.window_end AS "end", r.state, r.reason, r.fini
   {STATE} AS window_state
 FROM onceover.repair r JOIN onceover."window" w ON w.pipeline = r.pipeline AND w.window_start = r.window_start
 JOIN onceover.pipeline p ON p.name = w.pipeline
-LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
 WHERE r.request_id = %s
 ORDER BY CASE WHEN r.state IN ('failed', 'revoked') THEN 0 WHEN r.state IN ('planned', 'claimed', 'published') THEN 1
   ELSE 2 END, r.window_start LIMIT %s
@@ -26,7 +25,6 @@ _COUNTS = f"""
 SELECT r.state, {STATE} = 'certified' AS is_certified, count(*) AS n
 FROM onceover.repair r JOIN onceover."window" w ON w.pipeline = r.pipeline AND w.window_start = r.window_start
 JOIN onceover.pipeline p ON p.name = w.pipeline
-LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
 WHERE r.request_id = %s GROUP BY 1, 2
 """
 

@@ -33,10 +33,9 @@ INSERT INTO onceover.taken_window (pipeline, window_start, taking_id, last_certi
 SELECT w.pipeline, w.window_start, %(taking)s, coalesce((SELECT max(last.certificate_id) FROM onceover.certificate last
   WHERE last.pipeline = w.pipeline AND last.window_start = w.window_start), 0)
 FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
 WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(unsettled)s) AND w.window_start >= %(start)s
   AND w.window_start < %(end)s AND {STATE} NOT IN ('certified', 'expired')
-  AND (w.blocked_at IS NOT NULL OR c.version IS DISTINCT FROM w.version OR {RAW_IS_DAMAGED})
+  AND (w.blocked_at IS NOT NULL OR NOT w.is_certified OR {RAW_IS_DAMAGED})
 ON CONFLICT (pipeline, window_start)
   DO UPDATE SET taking_id = excluded.taking_id, last_certificate = excluded.last_certificate
 """

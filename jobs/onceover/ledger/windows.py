@@ -36,12 +36,12 @@ _DAMAGE = ", ".join(f"'{kind}'" for kind in sorted(RAW_DAMAGE))
 RAW_IS_DAMAGED = f"{_OPEN_FINDING} AND f.kind IN ({_DAMAGE}))"
 
 
-# Of "window" w, with its pipeline p and its certificate c.
+# Of "window" w, with its pipeline p.
 STATE = f"""
   CASE WHEN w.expired_at IS NOT NULL THEN 'expired'
     WHEN w.blocked_at IS NOT NULL THEN 'blocked'
     WHEN w.claimed_until >= clock_timestamp() THEN 'repairing'
-    WHEN c.version = w.version THEN CASE WHEN {RAW_IS_DAMAGED} THEN 'damaged' ELSE 'certified' END
+    WHEN w.is_certified THEN CASE WHEN {RAW_IS_DAMAGED} THEN 'damaged' ELSE 'certified' END
     WHEN NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) THEN 'open'
     WHEN {_OPEN_FINDING}) THEN 'failed'
     ELSE 'closed' END"""
@@ -134,8 +134,7 @@ def count_by_state(connection: Connection, pipeline: str) -> dict[WindowState, i
             SELECT count(*) FROM onceover."window" WHERE pipeline = %(pipeline)s AND expired_at IS NOT NULL) AS expired)
         SELECT {STATE} AS state, count(*) AS n
         FROM unsettled JOIN onceover."window" w ON w.pipeline = %(pipeline)s AND w.window_start = unsettled.window_start
-        JOIN onceover.pipeline p ON p.name = w.pipeline
-        LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id GROUP BY 1
+        JOIN onceover.pipeline p ON p.name = w.pipeline GROUP BY 1
         UNION ALL SELECT '{WindowState.EXPIRED}', expired FROM counts
         UNION ALL SELECT '{WindowState.CERTIFIED}', windows - expired - (SELECT count(*) FROM unsettled) FROM counts
         """,

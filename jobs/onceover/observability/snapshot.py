@@ -117,7 +117,6 @@ _OVERDUE = f"""
 SELECT count(*) AS overdue FROM (
   SELECT w.window_start, {STATE} AS state
   FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-  LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
   WHERE w.pipeline = %(pipeline)s AND w.window_start IN ({UNSETTLED})
     AND (p.every_window_closed OR w.window_end <= p.watermark - %(after)s::interval)) long_closed
 WHERE state IN ('closed', 'failed', 'repairing') AND coalesce((

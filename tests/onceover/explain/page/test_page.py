@@ -57,10 +57,8 @@ def test_strip_has_the_letter_of_each_window(connection: Connection, ledger: Lar
     change(connection, range(6, 7), "version = version + 1")
     change(connection, range(7, 8), "expired_at = now()")
     change(connection, range(8, 9), "claimed_by = 'a test', claimed_until = now() + interval '1 hour'")
-    for n, stated in ((9, "basis = 'raw'"), (10, "verdict = 'exact but for accepted losses'")):
-        connection.execute(
-            f"UPDATE onceover.certificate SET {stated} WHERE pipeline = %s AND window_start = %s", [NAME, start_of(n)]
-        )
+    change(connection, range(9, 10), "certified_basis = 'raw'")
+    change(connection, range(10, 11), "certified_basis = 'loss'")
 
     strip = page.read_strip(connection, NAME, START - 2 * MINUTES, START + 12 * MINUTES)
 
