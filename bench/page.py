@@ -131,7 +131,7 @@ def _measure_landings(connection: Connection, ledger: LargeLedger, cookies: Mapp
     epoch, landed = drivers.acquire(connection, name, "bench"), 0
     counted = 'SELECT sum(records) AS n FROM onceover."window" WHERE pipeline = %s'
     before = connection.execute(counted, [name]).fetchone()
-    looks: list[int] = []
+    looks: list[str] = []
 
     def land() -> float:
         nonlocal landed
@@ -147,7 +147,9 @@ def _measure_landings(connection: Connection, ledger: LargeLedger, cookies: Mapp
 
     beside, alone = alternate(land_beside_visitors, land, max(5, runs()))
     after = connection.execute(counted, [name]).fetchone()
-    correct = bool(before and after and after["n"] - before["n"] == landed and looks and set(looks) == {200})
+    correct = bool(before and after and after["n"] - before["n"] == landed and set(looks) == {"200"})
+    for refused in sorted(set(looks) - {"200"}):
+        print(f"  {looks.count(refused)} answers were {refused}")
     ours, peer = middle(beside), middle(alone)
     work = f"a landing beside {VISITORS} visitors of {ledger.windows:,} windows ({len(looks)} answers)"
     return Row(work, ours, peer, "a landing without visitors", "ms", ours / peer, f"{LANDING_GOAL:g}",
@@ -155,8 +157,9 @@ def _measure_landings(connection: Connection, ledger: LargeLedger, cookies: Mapp
 
 
 @contextmanager
-def _visitors(name: str, cookies: Mapping[str, str], looks: list[int]) -> Iterator[None]:
-    """Ask for the pipelines, a year's strip and the trouble, as open pages do, and add each answer's status."""
+def _visitors(name: str, cookies: Mapping[str, str], looks: list[str]) -> Iterator[None]:
+    """Ask for the pipelines, a year's strip and the trouble, as open pages do, and add what each answered: 200, or
+    which address answered what else."""
     year = large_ledger.START.year
     paths = ("pipelines", f"p/{name}/strip?from={year}-01-01T00:00Z&to={year + 1}-01-01T00:00Z", f"p/{name}/trouble")
     stop, here = Event(), address("airflow")
@@ -164,7 +167,8 @@ def _visitors(name: str, cookies: Mapping[str, str], looks: list[int]) -> Iterat
     def look() -> None:
         while True:
             for path in paths:
-                looks.append(requests.get(f"{here}/onceover/api/{path}", cookies=dict(cookies), timeout=60).status_code)
+                answer = requests.get(f"{here}/onceover/api/{path}", cookies=dict(cookies), timeout=60)
+                looks.append("200" if answer.ok else f"{path}: {answer.status_code} {answer.text[:200]}")
             if stop.wait(LOOKS_EVERY):
                 return
 
