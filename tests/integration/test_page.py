@@ -94,7 +94,7 @@ def test_viewer_sees_all_and_starts_nothing(scene: Scene, airflow: AirflowRest) 
     assert len(airflow.runs("repair_on_call")) == before
 
 
-def test_link_to_a_run_leaves_the_frame(scene: Scene, airflow: AirflowRest) -> None:
+def test_link_to_a_run_leaves_the_frame(scene: Scene, airflow: AirflowRest, tmp_path: Path) -> None:
     name = scene.lane.name
     scene.wait_for_form()
     run = airflow.trigger("repair_on_call", {"pipeline": name, "from": FIRST, "to": "2026-03-01T12:05Z"})
@@ -107,6 +107,14 @@ def test_link_to_a_run_leaves_the_frame(scene: Scene, airflow: AirflowRest) -> N
     frame.get_by_role("link", name="in Airflow").click()
     visit.tab.wait_for_url(f"**/dags/repair_on_call/runs/{quote(run, safe='')}*")
     assert visit.tab.frames == [visit.tab.main_frame]
+    toml = pipelines_folder() / f"{name}.toml"
+    shutil.move(toml, tmp_path)
+    try:
+        visit.open(f"runs/repair_on_call/{quote(run, safe='')}")
+        expect(visit.tab.locator("#airflow")).to_contain_text("a repair needs a reason")
+        visit.wait_until_idle()  # the refusal of the pipeline's strip was read, too
+    finally:
+        shutil.move(tmp_path / toml.name, toml)
 
 
 def test_ten_thousand_failed_windows_are_one_line_and_one_strip(scene: Scene) -> None:

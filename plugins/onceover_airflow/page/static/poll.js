@@ -5,11 +5,17 @@ const began = Date.now();
 const ENDED = ["success", "failed"];
 const WORDS = { queued: "queued", running: "runs", success: "ended without an error", failed: "failed" };
 
+// An answer is read to its end whatever its status: the browser keeps a connection for one that is not.
+const ask = async (address) => {
+  const response = await fetch(address);
+  return { status: response.status, ok: response.ok, text: await response.text() };
+};
+
 const read = async (path) => {
-  const response = await fetch(`${base}/api/v2${path}`);
-  if (response.status === 401) throw new Error("Your session has ended: log in again in another tab; this page then goes on.");
-  if (!response.ok) throw new Error(`Airflow answers ${response.status}.`);
-  return response.json();
+  const answer = await ask(`${base}/api/v2${path}`);
+  if (answer.status === 401) throw new Error("Your session has ended: log in again in another tab; this page then goes on.");
+  if (!answer.ok) throw new Error(`Airflow answers ${answer.status}.`);
+  return JSON.parse(answer.text);
 };
 
 const seconds = (from, to) => Math.round((Date.parse(to ?? new Date().toISOString()) - Date.parse(from)) / 1000);
@@ -61,9 +67,9 @@ const linkWindows = ({ pipeline, from, to, window: start }) => {
 // What the ledger says of the run's windows: a run that certifies without Spark leaves no repair to show.
 const countCertified = async ({ pipeline, from, to }) => {
   if (!pipeline || !from || !to) return [];
-  const response = await fetch(`${document.body.dataset.root}/api/p/${encodeURIComponent(pipeline)}/strip?${new URLSearchParams({ from, to })}`);
-  if (!response.ok) return [];
-  const states = (await response.json()).states.replaceAll(".", "");
+  const answer = await ask(`${document.body.dataset.root}/api/p/${encodeURIComponent(pipeline)}/strip?${new URLSearchParams({ from, to })}`);
+  if (!answer.ok) return []; // the pipeline's TOML may be gone
+  const states = JSON.parse(answer.text).states.replaceAll(".", "");
   const certified = states.replace(/[^CRL]/g, "").length;
   return [line(`${certified} of ${states.length} window${states.length === 1 ? "" : "s"} certified now.`, certified < states.length)];
 };
@@ -90,9 +96,9 @@ const askAirflow = async () => {
 };
 
 const askLedger = async () => {
-  const response = await fetch(location.href);
-  if (!response.ok) throw new Error(`The ledger's page answers ${response.status}.`);
-  const fresh = new DOMParser().parseFromString(await response.text(), "text/html").getElementById("ledger");
+  const answer = await ask(location.href);
+  if (!answer.ok) throw new Error(`The ledger's page answers ${answer.status}.`);
+  const fresh = new DOMParser().parseFromString(answer.text, "text/html").getElementById("ledger");
   if (!fresh) throw new Error("Your session has ended: log in again in another tab; this page then goes on.");
   const shown = document.getElementById("ledger");
   if (fresh.innerHTML !== shown.innerHTML) shown.replaceWith(document.adoptNode(fresh));
