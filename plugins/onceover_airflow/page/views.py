@@ -73,6 +73,7 @@ def show_pipeline(
             return render("idle.html", pipeline=pipeline)
         last = read_last_end(ledger, context.name) or datetime.now(UTC)
         minutes, holes = context.pipeline.contract.window_minutes, explain.list_holes(ledger, context.name)
+        trouble = explain.list_trouble(ledger, context.name, after=parse_moment(after) if after else None)
         first_of_year = datetime(year or (chosen or last - timedelta(microseconds=1)).year, 1, 1, tzinfo=UTC)
         return render(
             "pipeline.html",
@@ -85,7 +86,8 @@ def show_pipeline(
             start=first_of_year,
             end=datetime(first_of_year.year + 1, 1, 1, tzinfo=UTC),
             day=draw_day(ledger, context.name, chosen) if chosen else None,
-            trouble=explain.list_trouble(ledger, context.name, after=parse_moment(after) if after else None),
+            trouble=trouble,
+            together=trouble.find_span(timedelta(days=MOST_DAYS)),
             holes=holes,
             losses=explain.list_losses(holes, read_holes(ledger, context.name), minutes),
             history=explain.read_history(ledger, context.name, parse_moment(before) if before else None),

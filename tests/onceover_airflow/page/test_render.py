@@ -117,6 +117,7 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
         "trouble": TroublePage(
             (TroubledRange(AT, WINDOW.end, 1, HOSTILE, (HOSTILE,), AT, None, AT, 3, *(HOSTILE,) * 4),), AT
         ),
+        "together": (AT, WINDOW.end),
         "holes": [FINDING],
         "history": [PastAct(AT, HOSTILE, HOSTILE, HOSTILE, 1, AT, 1, HOSTILE, HOSTILE)],
     },

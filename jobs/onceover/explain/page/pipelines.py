@@ -40,11 +40,12 @@ class PipelineLine:
 
     @property
     def rank(self) -> tuple[bool, bool, int, int, int, str]:
-        """The order on a list, worst first."""
-        count = self.windows.get
+        """The order on a list, worst first: what does not mend itself, and of that first the ingest that is dead, for
+        its pipeline gets worse by the minute."""
+        count, is_dead = self.windows.get, self.driver is DriverState.DEAD
         return (
-            not (count(WindowState.BLOCKED) or self.holes),
-            self.driver is not DriverState.DEAD,
+            not (is_dead or count(WindowState.BLOCKED) or self.holes),
+            not is_dead,
             -count(WindowState.BLOCKED, 0),
             -count(WindowState.FAILED, 0),
             -self.overdue,

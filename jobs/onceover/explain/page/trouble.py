@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from onceover.ledger.database import Connection
@@ -51,6 +51,13 @@ class TroublePage:
 
     rows: tuple[TroubledRange, ...]
     next: datetime | None
+
+    def find_span(self, most: timedelta) -> tuple[datetime, datetime] | None:
+        """Return start and end of one range with all of several rows, None if it is longer than `most`."""
+        if len(self.rows) < 2:
+            return None
+        start, end = self.rows[0].start, max(row.end for row in self.rows)
+        return (start, end) if end - start <= most else None
 
 
 def list_trouble(

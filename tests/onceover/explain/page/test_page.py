@@ -103,7 +103,10 @@ def test_trouble_comes_in_pages(connection: Connection, ledger: LargeLedger) -> 
 
     assert [r.start for r in (*first.rows, *rest.rows)] == [start_of(n) for n in range(0, 10, 2)]
     assert (first.next, rest.next) == (start_of(4), None)
-    assert page.list_trouble(connection, NAME, WindowState.BLOCKED).rows == ()
+    nothing = page.list_trouble(connection, NAME, WindowState.BLOCKED)
+    assert nothing.rows == ()
+    spans = [found.find_span(4 * MINUTES) for found in (first, rest, nothing)]
+    assert spans == [None, (start_of(6), start_of(9)), None], "what one repair may take"
 
 
 def test_trouble_counts_duplicates_by_their_offsets(connection: Connection, ledger: LargeLedger) -> None:
