@@ -11,6 +11,7 @@ from onceover.cli.exit_codes import FAILED, format_epilog
 from onceover.cli.output import draw_table, print_json, say
 from onceover.cli.ranges import resolve_window
 from onceover.context import open_pipeline
+from onceover.model.window import Window, format_moment
 
 
 def add_to(app: typer.Typer) -> None:
@@ -50,5 +51,18 @@ def verify(pipeline: PipelineName, window: WindowStart, json: AsJson = False) ->
         if not result["valid"]:
             say(f"Its certificate is no longer valid; `onceover explain {name} {chosen}` says why.")
         say(f"window {chosen} of {name}: {'equal' if result['equal'] else 'NOT equal'}")
+        if result["valid"] and not result["equal"]:
+            say(describe_repair(name, chosen, is_raw_right=result["raw"]["digest"] == result["certificate"]["digest"]))
     if not result["equal"]:
         raise typer.Exit(FAILED)
+
+
+def describe_repair(name: str, window: Window, *, is_raw_right: bool) -> str:
+    """Return what to do about a window that is not as its valid certificate says."""
+    if is_raw_right:
+        span = f"--from {window} --to {format_moment(window.end)}"
+        return f'Raw holds what was certified. Rebuild the rows: `onceover repair {name} {span} --force --reason "..."`'
+    return (
+        "Raw does not hold what was certified. Bring the window file back, if you can; else read it again from Kafka: "
+        f'`onceover reread {name} {window} --reason "..."`'
+    )

@@ -9,6 +9,7 @@ from onceover.context import open_pipeline
 from onceover.errors import OnceoverError, TransientError
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import format_moment
+from onceover.raw.store import open_store
 
 
 def check_roots(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
@@ -25,10 +26,9 @@ def check_roots(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
         except OnceoverError as error:
             yield Outcome(check, "wrong", str(error))
             continue
+        root = f"{context.root.path} on {open_store(context.raw_address).where}"
         if marker is None:
-            yield Outcome(check, "note", f"{context.root.path} has no marker yet: the first ingest writes it")
+            yield Outcome(check, "note", f"{root} has no marker yet: the first ingest writes it")
         else:
             at = format_moment(marker.written_at)
-            yield Outcome(
-                check, "fine", f"{context.root.path} is this ledger's, marked by {marker.who} at {at}: {marker.why}"
-            )
+            yield Outcome(check, "fine", f"{root} is this ledger's, marked by {marker.who} at {at}: {marker.why}")
