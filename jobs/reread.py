@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from onceover.context import open_pipeline
 from onceover.entrypoint import run
+from onceover.model.dag_run import DagRun
 from onceover.model.json_text import to_json
 from onceover.model.window import parse_window
 from onceover.repair.reread import plan_reread, request_reread
@@ -20,7 +21,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--window", required=True, help="start of the window")
     parser.add_argument("--who", required=True, help="kept with the request")
     parser.add_argument("--why", help="kept with the request; without a reason nothing is requested")
+    parser.add_argument("--run", nargs=2, metavar=("DAG", "RUN"), help="Airflow's, kept with the request")
     chosen = parser.parse_args(arguments)
+    dag_run = DagRun(*chosen.run) if chosen.run else None
     request_id = None
     with open_pipeline(chosen.pipeline, "reread") as context:
         registered = context.require_same_contract()
@@ -28,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
         with open_session(f"onceover reread {registered.name}") as spark:
             plan = plan_reread(spark, context, registered, window)
             if chosen.why:
-                request_id, plan = request_reread(spark, context, registered, plan, chosen.who, chosen.why)
+                request_id, plan = request_reread(spark, context, registered, plan, chosen.who, chosen.why, dag_run)
     print(to_json({"pipeline": registered.name, **plan.as_dict(), "request_id": request_id}))
     return 0
 

@@ -1,4 +1,5 @@
-"""What the DAGs of a person's decisions share: each is one short task, started by hand with a pipeline and a reason."""
+"""What the DAGs share that a person starts with a pipeline and a reason: decisions, each one short task, and the reread
+of a window."""
 
 from __future__ import annotations
 

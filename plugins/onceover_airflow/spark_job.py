@@ -52,12 +52,12 @@ class SparkJobOperator(SparkSubmitOperator):
             if (submission := self._submission) is not None and submission.stdout is not None:
                 submission.stdout.close()  # the hook leaves the pipe open
 
-    def set_command(self, name: str, number: int) -> None:
+    def set_command(self, name: str, value: object, *more: str) -> None:
         """Set the command: an argument list, never a shell line, with nothing secret in it."""
         connection = spark_connection(self._conn_id)
         self.application = str(home() / "jobs" / f"{self.job}.py")
-        self.application_args = ["--pipeline", chosen_name(self.pipeline), f"--{name}", str(number)]
-        self._what = f"{self.job} of {self.pipeline}, {name} {number},"
+        self.application_args = ["--pipeline", chosen_name(self.pipeline), f"--{name}", str(value), *more]
+        self._what = f"{self.job} of {self.pipeline}, {name} {value},"
         self.env_vars = driver_environment(connection, os.environ)
 
     def on_kill(self) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, cast
 
-from airflow.sdk import TriggerRule, WeightRule, XComArg, task_group
+from airflow.sdk import BaseOperator, TriggerRule, WeightRule, XComArg, task_group
 
 from onceover_airflow.operators.repair import (
     CheckRangeOperator,
@@ -39,24 +39,30 @@ def repair_steps(*, scope: Scope, priority: int, reason_needed: bool = False) ->
         detect = DetectOperator(task_id="detect", pipeline=pipeline, scope=scope, reason_needed=reason_needed)
         # Outside of Spark's pool: a skipped repair must not wait for another one's slot.
         needed = NeededOperator(task_id="needed", pipeline=pipeline, detection=detect.output)
-        repair = RepairOperator(
-            task_id="repair",
-            pipeline=pipeline,
-            detection=detect.output,
-            priority_weight=priority,
-            weight_rule=WeightRule.ABSOLUTE,
-        )
-        confirm = ConfirmOperator(task_id="confirm", pipeline=pipeline, detection=detect.output)
-        detect >> needed >> repair >> confirm
-        if scope == "run":
-            # Another repair that holds windows of the range has some minutes to end.
-            check = CheckRangeOperator(
-                task_id="check",
-                pipeline=pipeline,
-                detection=detect.output,
-                retries=CHECKS,
-                trigger_rule=TriggerRule.NONE_FAILED,
-            )
-            confirm >> check
+        detect >> needed
+        add_repair(needed, pipeline, detect.output, priority, is_checked=scope == "run")
 
     return cast(Steps, windows)
+
+
+def add_repair(before: BaseOperator, pipeline: str, request: XComArg, priority: int, *, is_checked: bool) -> None:
+    """Add the tasks repair and confirm after a task, for the request that is in the output of `detect` or `reread`; and
+    check, if it also names a range."""
+    repair = RepairOperator(
+        task_id="repair",
+        pipeline=pipeline,
+        detection=request,
+        priority_weight=priority,
+        weight_rule=WeightRule.ABSOLUTE,
+    )
+    confirm = ConfirmOperator(task_id="confirm", pipeline=pipeline, detection=request)
+    before >> repair >> confirm
+    if is_checked:
+        # Another repair that holds windows of the range has some minutes to end.
+        confirm >> CheckRangeOperator(
+            task_id="check",
+            pipeline=pipeline,
+            detection=request,
+            retries=CHECKS,
+            trigger_rule=TriggerRule.NONE_FAILED,
+        )

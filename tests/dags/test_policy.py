@@ -25,9 +25,10 @@ pytestmark = pytest.mark.airflow
 DAGS = Path(__file__).parents[2] / "dags"
 REPAIRS = ["repair_failed_windows", "repair_history", "repair_on_call"]
 DECISIONS = ["accept_loss", "decide_conflict", "restore_window", "take_windows"]
+REREAD = "reread_window"
 EXAMPLE = "example_downstream"
 OTHERS = ["announce_published", "audit_against_log", "expire_raw", "sweep_certified", "watch_deadlines"]
-NAMES = sorted([*DECISIONS, EXAMPLE, *OTHERS, *REPAIRS])
+NAMES = sorted([*DECISIONS, EXAMPLE, *OTHERS, *REPAIRS, REREAD])
 
 
 def test_all_dags_load(dag_bag: DagBag) -> None:
@@ -58,7 +59,7 @@ def test_dag_has_tags_and_does_not_catch_up(dag: DAG) -> None:
 def test_task_has_owner_deadline_and_retries_of_transient_errors(dag: DAG) -> None:
     for task in dag.tasks:
         assert task.owner == "onceover", task.task_id
-        assert task.retries == (CHECKS if task.task_id == "windows.check" else 2), task.task_id
+        assert task.retries == (CHECKS if task.task_id.endswith("check") else 2), task.task_id
         assert task.execution_timeout is not None, task.task_id
         assert task.retry_policy == RETRY_POLICY, task.task_id
 
@@ -79,6 +80,21 @@ def test_decision_is_one_task_by_hand_for_a_reason(dag_bag: DagBag, dag_id: str)
     assert (decision.timetable.can_be_scheduled, len(decision.tasks), decision.max_active_runs) == (False, 1, 4)
     assert {"decision", "on call"} <= decision.tags
     assert [*decision.params][:: len(decision.params) - 1] == ["pipeline", "reason"]
+
+
+def test_reread_is_followed_by_a_repair_ahead_of_schedules(dag_bag: DagBag) -> None:
+    dag = dag_bag.dags[REREAD]
+    tasks = [dag.get_task(name) for name in ("reread", "repair", "confirm", "check")]
+
+    assert len(dag.tasks) == len(tasks)
+    assert [task.upstream_task_ids for task in tasks] == [
+        set(),
+        {"reread"},
+        {"reread", "repair"},
+        {"reread", "confirm"},
+    ]
+    assert {"repair", "on call"} <= dag.tags
+    assert [(task.pool, getattr(task, "priority_weight", None)) for task in tasks[:2]] == [(POOL, 100)] * 2
 
 
 def test_dag_survives_being_stored(dag: DAG) -> None:

@@ -67,6 +67,7 @@ def build_door(dag: str, params: dict[str, Any]) -> Any:
     from onceover_airflow.operators.audit import AskAuditOperator
     from onceover_airflow.operators.decisions import AcceptLossOperator, DecideOperator, RestoreOperator, TakeOperator
     from onceover_airflow.operators.repair import DetectOperator
+    from onceover_airflow.operators.reread import RereadOperator
     from onceover_airflow.operators.retention import RollUpOperator
     from onceover_airflow.params import chosen_pipelines
 
@@ -80,6 +81,7 @@ def build_door(dag: str, params: dict[str, Any]) -> Any:
             **{**task, "pipeline": chosen_pipelines(params.get("pipeline"), KNOWN)[0]}, scope="run"
         ),
         "repair_on_call": lambda: DetectOperator(**task, scope="run", reason_needed=True),
+        "reread_window": lambda: RereadOperator(**task),
         "restore_window": lambda: RestoreOperator(**task),
         "take_windows": lambda: TakeOperator(**task),
     }

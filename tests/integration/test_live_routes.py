@@ -1,4 +1,4 @@
-"""A running Airflow, route by route: whoever has no valid token gets no answer, and a viewer changes nothing."""
+"""A running Airflow, route by route: a visitor without a valid token gets no answer, and a viewer changes nothing."""
 
 from __future__ import annotations
 

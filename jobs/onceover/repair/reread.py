@@ -31,6 +31,7 @@ from onceover.ledger.drivers import as_driver, beat
 from onceover.ledger.rereads import Reread
 from onceover.ledger.unreadable import list_unreadable
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
+from onceover.model.dag_run import DagRun
 from onceover.model.digest import Digest
 from onceover.model.offsets import OffsetRange, coalesce, split, subtract
 from onceover.model.rebuilt_window import RebuiltWindow
@@ -102,7 +103,13 @@ def plan_reread(
 
 
 def request_reread(
-    spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, plan: RereadPlan, who: str, why: str
+    spark: SparkSession,
+    context: PipelineContext,
+    registered: RegisteredPipeline,
+    plan: RereadPlan,
+    who: str,
+    why: str,
+    dag_run: DagRun | None = None,
 ) -> tuple[int | None, RereadPlan]:
     """Request the repair of the window, with the ranges to read again before; replace a damaged file first. Returns the
     request's ID, None if Kafka holds nothing that raw lacks, and the plan as it is then.
@@ -130,7 +137,7 @@ def request_reread(
     # A batch in flight leaves a window out of the judgement, and must not leave it out of the repair.
     closed = read_versions(ledger, name, only.start, only.end, every=True)
     windows = {each: findings.get(each, ()) for each in closed}
-    request_id = repair_requests.create_request(ledger, name, who, why, windows, unblock=True)
+    request_id = repair_requests.create_request(ledger, name, who, why, windows, unblock=True, dag_run=dag_run)
     rereads.record_rereads(ledger, name, request_id, plan.held)
     return request_id, plan
 

@@ -20,6 +20,7 @@ REPAIR: Final = "repair_on_call"
 DECIDE: Final = "decide_conflict"
 LOSE: Final = "accept_loss"
 RESTORE: Final = "restore_window"
+REREAD: Final = "reread_window"
 TAKE: Final = "take_windows"
 """The DAGs of the other actions, one for each: Airflow grants rights by DAG."""
 

@@ -43,7 +43,7 @@ def render(template: str, status: int = 200, **values: Any) -> HTMLResponse:
 
 def point_below(command: str) -> str:
     """Return words that lead to the form of a window's page that does what the command does; empty if none does."""
-    if command.startswith("onceover decide "):
+    if command.startswith(("onceover decide ", "onceover reread ")):
         return "the form below, or "
     if command.startswith("onceover repair ") and "--force" not in command:
         return "the plan below, or " if "--dry-run" in command else "the button below, or "

@@ -20,7 +20,7 @@ from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import count_by_state, read_last_end
 from onceover.model.window import WindowRange, parse_moment, parse_window
 from onceover_airflow.page.days import draw_day
-from onceover_airflow.page.gate import DECIDE, LOSE, REPAIR, RESTORE, TAKE, User, may_read_records, may_start
+from onceover_airflow.page.gate import DECIDE, LOSE, REPAIR, REREAD, RESTORE, TAKE, User, may_read_records, may_start
 from onceover_airflow.page.plan import MOST_DAYS, plan_windows, read_plan
 from onceover_airflow.page.reading import read_ledger, read_pipeline
 from onceover_airflow.page.render import render
@@ -158,5 +158,7 @@ def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTM
         may=may_start(user, REPAIR),
         may_decide=may_start(user, DECIDE),
         may_restore=may_start(user, RESTORE),
+        may_reread=may_start(user, REREAD),
+        is_reread=any((step["command"] or "").startswith("onceover reread ") for step in known["next_steps"]),
         may_take=may_start(user, TAKE),
     )

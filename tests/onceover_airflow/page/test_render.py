@@ -130,6 +130,8 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
         "most_days": 31,
         "may_decide": False,
         "may_restore": False,
+        "may_reread": False,
+        "is_reread": True,
         "may_take": False,
         "of_pipeline": [(HOSTILE, FindingText(HOSTILE, HOSTILE))],
         "span": SPAN,

@@ -40,7 +40,7 @@ class PipelineLine:
 
     @property
     def rank(self) -> tuple[bool, bool, int, int, int, str]:
-        """The order on a list, worst first: what does not mend itself, and of that first the ingest that is dead, for
+        """The order on a list, worst first: what no schedule puts right, and of that first the ingest that is dead, for
         its pipeline gets worse by the minute."""
         count, is_dead = self.windows.get, self.driver is DriverState.DEAD
         return (
