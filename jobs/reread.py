@@ -21,9 +21,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--window", required=True, help="start of the window")
     parser.add_argument("--who", required=True, help="kept with the request")
     parser.add_argument("--why", help="kept with the request; without a reason nothing is requested")
-    parser.add_argument("--run", nargs=2, metavar=("DAG", "RUN"), help="Airflow's, kept with the request")
+    parser.add_argument("--dag", help="of the run of Airflow that asks; kept with the request")
+    parser.add_argument("--run", help="of Airflow, by its ID")
     chosen = parser.parse_args(arguments)
-    dag_run = DagRun(*chosen.run) if chosen.run else None
+    dag_run = DagRun(chosen.dag, chosen.run) if chosen.dag and chosen.run else None
     request_id = None
     with open_pipeline(chosen.pipeline, "reread") as context:
         registered = context.require_same_contract()

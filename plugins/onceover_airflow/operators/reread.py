@@ -36,9 +36,9 @@ class RereadOperator(SparkJobOperator):
             chosen = choose_window(params, opened.pipeline.contract.window_minutes)
             (window,) = reject_future_range(opened, chosen)
             before = len(find_run_requests(opened.ledger, run.dag_id, run.run_id))
-        self.set_command(
-            "window", window, f"--who={name_requester(run)}", f"--why={reason}", "--run", run.dag_id, run.run_id
-        )
+        # A run's ID may begin with a hyphen, as an option does.
+        kept = {"who": name_requester(run), "why": reason, "dag": run.dag_id, "run": run.run_id}
+        self.set_command("window", window, *(f"--{option}={value}" for option, value in kept.items()))
         super().execute(context)
         with open_pipeline(name, "reread") as opened:
             requests = find_run_requests(opened.ledger, run.dag_id, run.run_id)
