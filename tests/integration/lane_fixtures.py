@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +52,16 @@ def lanes(stack: Stack, spark_session: SparkSession) -> Iterator[Callable[..., L
     made: list[Path] = []
 
     def make(
-        toml: str = EVENTS, partitions: int = 1, topic_config: Mapping[str, str] | None = None, **settings: object
+        toml: str = EVENTS,
+        partitions: int = 1,
+        topic_config: Mapping[str, str] | None = None,
+        brokers: Sequence[int] = (),
+        **settings: object,
     ) -> Lane:
         name = f"t{uuid.uuid4().hex[:10]}"
         config = {"retention.ms": "-1", "max.message.bytes": "4000000", **(topic_config or {})}
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
+        replicas = {"replica_assignment": [list(brokers)] * partitions} if brokers else {"replication_factor": 1}
+        topic = NewTopic(name, num_partitions=partitions, config=config, **replicas)
         admin = AdminClient({"bootstrap.servers": address("kafka")})  # kept, because its futures end with it
         admin.create_topics([topic])[name].result(30)
         defaults = {"minutes": 5, "most": 100_000, "idle_after": "1ms", "first_start": "earliest",

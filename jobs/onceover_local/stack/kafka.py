@@ -127,12 +127,15 @@ class Kafka:
             "num.io.threads": 4,
         }
 
-    def _format(self, start: tuple[str, ...]) -> None:
+    def make_cluster_id(self) -> str:
+        """Return an ID for a cluster that is about to be formatted."""
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if cluster.startswith("-"):  # as in Kafka itself: its tools would take the ID for an option
-            cluster = "A" + cluster[1:]
+        # As in Kafka itself: its tools would take an ID with a hyphen before it for an option.
+        return "A" + cluster[1:] if cluster.startswith("-") else cluster
+
+    def _format(self, start: tuple[str, ...]) -> None:
         with make_whole(self._data) as scratch:
             settings = scratch.with_suffix(".properties")
             write_whole(settings, format_properties(self.make_settings(scratch)))
-            command = [*start, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
+            command = [*start, "kafka.tools.StorageTool", "format", "-t", self.make_cluster_id(), "-c", str(settings)]
             run_once(command, f"Kafka's formatting of {self._data}", self.process.log)
