@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
@@ -21,6 +21,7 @@ from onceover.config import endpoints
 from onceover.errors import ConfigurationError, SparkLostError
 from onceover.spark import class_archive
 from onceover.spark.private_files import keep_files_private
+from onceover.spark.quiet_start import leave_out_noise
 from onceover.spark.task_progress import log_tasks
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -87,7 +88,9 @@ def _build(app_name: str) -> SparkSession:
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_keep_log_record)
-    with _defer_signals(), keep_files_private():
+    # Airflow starts spark-submit, whose JVM has begun to talk before this process.
+    quiet = nullcontext() if _UNDER_SUBMIT in os.environ else leave_out_noise()
+    with _defer_signals(), keep_files_private(), quiet:
         SparkContext._ensure_initialized()  # before this, SparkConf lacks the options of spark-submit
     given = SparkConf()
     softly = _UNLESS_GIVEN | _choose_doors(str(given.get("spark.master", "local")))
