@@ -52,7 +52,7 @@ def test_secrets_are_neither_committed_nor_in_the_image() -> None:
 def test_compose_passwords_file_holds_any_password(tmp_path: Path) -> None:
     script = str(SERVICES["airflow-migrate"]["command"][-1]).replace("$$", "$")
     script = script.replace("/var/lib/airflow", str(tmp_path)).replace("airflow db migrate", "")
-    passwords = {"admin": 'a"b', "viewer": "c\\d%s"}
+    passwords = {"admin": 'a"b', "oncall": "e'f", "viewer": "c\\d%s"}
     given = {f"AIRFLOW_{user.upper()}_PASSWORD": password for user, password in passwords.items()}
     subprocess.run(["bash", "-ec", script], env={"PATH": _PATH, **given}, check=True)
     assert json.loads((tmp_path / "passwords.json").read_text()) == passwords

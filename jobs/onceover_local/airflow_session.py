@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ class AirflowSession:
         self._login = {"username": user, "password": password}
         self._http = requests.Session()
         self._http.trust_env = False  # a proxy of the environment must not see a local password
+        self._http.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True  # which `trust_env` would have read
 
     def close(self) -> None:
         self._http.close()

@@ -7,6 +7,7 @@ from contextlib import closing
 from functools import wraps
 
 import happybase
+import psutil
 import pytest
 from tests.integration import (
     test_adoption,
@@ -23,6 +24,7 @@ from tests.integration.lane_fixtures import put_on_hbase
 from onceover.config.endpoints import address
 from onceover.model.window import from_ms
 from onceover_local.stack import Stack
+from onceover_local.stack.ports import LOOPBACK
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 lane = test_retention.lane
@@ -76,6 +78,23 @@ def test_line_is_found_by_the_rows_that_the_docs_name(lanes: Callable[..., Lane]
         prefix = table.row(f"n:{path}".encode())[b"d:b"].partition(b" ")[0]
         cells = [columns[b"d:b"] for _, columns in table.scan(row_prefix=prefix)]
     assert [cell.count(b'"amount": 1') for cell in cells] == [5], "whole lines"
+
+
+def test_hbase_and_drivers_listen_on_loopback_only(lanes: Callable[..., Lane], stack: Stack) -> None:
+    stack.up(["zookeeper"])
+    groups = {"hbase", "zookeeper"}
+    up = [each.pid for each in stack.list_statuses() if each.group in groups and each.pid is not None]
+    drivers = [each.pid for each in psutil.Process().children(recursive=True) if "java" in each.name()]
+    heard = {
+        pid: {
+            each.laddr.ip for each in psutil.Process(pid).net_connections("inet") if each.status == psutil.CONN_LISTEN
+        }
+        for pid in (*up, *drivers)
+    }
+    assert len(up) >= 3
+    assert drivers
+    assert all(heard.values())
+    assert set.union(*heard.values()) <= {LOOPBACK, f"::ffff:{LOOPBACK}"}
 
 
 def test_rows_that_another_program_put_stop_no_reader(lanes: Callable[..., Lane]) -> None:

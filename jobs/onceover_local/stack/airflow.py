@@ -1,4 +1,4 @@
-"""The embedded Airflow: its four processes with one environment, on the embedded PostgreSQL, users admin and viewer."""
+"""The embedded Airflow: its four processes with one environment, on the embedded PostgreSQL, and its users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from onceover_local.stack.postgres import Postgres
 from onceover_local.stack.process import Command, Process
 from onceover_local.stack.spark import find_spark_home, make_master_url
 
-USERS: Final = ("admin", "viewer")
+USERS: Final = {"admin": "admin", "oncall": "user", "viewer": "viewer"}
+"""The users with their roles: a `user` starts DAGs, and changes neither pools nor variables nor connections."""
 _HEALTHY_AS: Final = {
     "api-server": ("metadatabase",),
     "scheduler": ("scheduler",),
@@ -125,7 +126,7 @@ class AirflowProcess:
             "CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": 5,  # else forms lack a new pipeline for half a minute
             "CORE__HOSTNAME_CALLABLE": "socket.gethostname",  # the default needs a name server, which may be missing
             "CORE__EXECUTION_API_SERVER_URL": f"{self.get_address()}/execution/",
-            "CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{user}" for user in USERS),
+            "CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in USERS.items()),
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": self._folder / "passwords.json",
             "CORE__FERNET_KEY": fernet,
             "DATABASE__SQL_ALCHEMY_CONN": self._postgres.make_uri("airflow", "postgresql+psycopg2"),

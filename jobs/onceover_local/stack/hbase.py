@@ -109,6 +109,7 @@ def _make_command(place: Place, datanodes: int, say: Say, heap: str, *main: str)
             "hbase.master.info.port": -1,
             "hbase.regionserver.info.port": -1,
             "hbase.thrift.info.port": -1,
+            "hbase.coprocessor.user.enabled": "false",  # a table's own classes would run as the server's user
             "hbase.wal.provider": "filesystem",
             "dfs.replication": datanodes,
             "hbase.regionserver.handler.count": 5,

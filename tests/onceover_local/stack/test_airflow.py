@@ -1,8 +1,9 @@
-"""The embedded Airflow as its users meet it: all four processes well, both users, the pool, the DAGs, no open port."""
+"""The embedded Airflow as its users meet it: all four processes well, its users, the pool, the DAGs, no open port."""
 
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import psutil
 import pytest
@@ -26,15 +27,24 @@ def test_dags_load_and_their_pool_has_one_slot(airflow: AirflowRest) -> None:
     assert answer["slots"] == 1
 
 
+def open_as(stack: Stack, user: str) -> closing[AirflowRest]:
+    password = json.loads((stack.local / "airflow" / "passwords.json").read_text())[user]
+    return closing(AirflowRest(endpoints.address("airflow"), user, password))
+
+
 def test_viewer_may_look_and_not_touch(stack: Stack, airflow: AirflowRest) -> None:
-    password = json.loads((stack.local / "airflow" / "passwords.json").read_text())["viewer"]
-    viewer = AirflowRest(endpoints.address("airflow"), "viewer", password)
-    try:
+    with open_as(stack, "viewer") as viewer:
         assert viewer.runs("repair_on_call") == airflow.runs("repair_on_call")
         with pytest.raises(TerminalError, match="403"):
             viewer.pause("repair_on_call", True)
-    finally:
-        viewer.close()
+
+
+def test_person_on_call_starts_dags_and_changes_no_settings(stack: Stack, airflow: AirflowRest) -> None:
+    with open_as(stack, "oncall") as oncall:
+        with pytest.raises(TerminalError, match="400"):  # of the form, not of rights
+            oncall.trigger("repair_on_call", {"pipeline": "none of these"})
+        with pytest.raises(TerminalError, match="403"):
+            oncall.ensure_pool("mine", 1, "a test")
 
 
 def test_airflow_refuses_access_without_a_password(airflow: AirflowRest) -> None:
