@@ -41,6 +41,8 @@ AGAIN = (
     test_retention.test_kept_file_cannot_be_moved_by_a_paused_driver,
 )
 IN_REST_ALONE = (
+    test_audit.test_audit_agrees_after_repair_and_names_each_difference,
+    test_conflicts.test_orphans_with_two_contents_in_open_windows_are_decided,
     test_release.test_lost_ledger_is_rebuilt_with_its_releases,
     test_retention.test_killed_expiry_resumes_between_its_steps,
     test_retention.test_late_record_in_a_moved_file_is_brought_back,

@@ -79,6 +79,7 @@ def test_cli_repair_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: 
 
 @pytest.mark.airflow
 @pytest.mark.rare
+@pytest.mark.largest
 def test_dag_task_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: OpenCounts) -> None:
     name_airflow_home()
 
