@@ -61,8 +61,10 @@ class WindowFacts:
         seen = {row["kind"]: row for row in noted}
         fresh = [{**seen.get(f.kind, {}), "kind": str(f.kind), "evidence": dict(f.evidence)} for f in self.judged]
         judged = {f.kind for f in self.judged}
-        # Lengths show no finding of a scan: such a finding stays open until a repair resolves it.
-        return fresh + [row for row in noted if row["kind"] not in judged and row["kind"] in BY_SCAN]
+        # Lengths show no finding of a scan: such a finding stays open until a repair resolves it. That a repair lacked
+        # lines says no more than that lines are missing.
+        shown = BY_SCAN - judged - ({Kind.FAILED_PROOF} if Kind.MISSING_FILE in judged else set())
+        return fresh + [row for row in noted if row["kind"] in shown]
 
     @property
     def _failed_why(self) -> str | None:
