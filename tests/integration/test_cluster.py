@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import count_certified, minutes
 from tests.own_stack import ROOT, embedded
 from tests.spark_door import RPC_FAILURE, ask
@@ -22,6 +22,7 @@ from tests.spark_door import RPC_FAILURE, ask
 from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.fault_points import Step
+from onceover.model.window import from_ms
 from onceover.repair import service as repair_service
 from onceover_demo.supervised import SupervisedJob
 from onceover_local.stack import Stack
@@ -187,6 +188,40 @@ def list_python_workers(worker: psutil.Process) -> list[psutil.Process]:
             if parent is not None and "pyspark.daemon" in process.cmdline() and "pyspark.daemon" in parent.cmdline():
                 found.append(process)
     return found
+
+
+def test_executors_lost_after_appends_append_again(
+    lanes: Callable[..., Lane], jobs: Callable[..., SupervisedJob], stack: Stack
+) -> None:
+    """Both executors die among the appends of one batch; their tasks are done again, and each record counts once."""
+    for part in ("spark-worker1", "datanode2"):
+        stack.start_part(part)
+    wait_for(lambda: len(count_cores(stack)) == 2, PATIENCE, "both workers")
+    lane, records, windows = lanes(partitions=2), 400, 100
+    values = [event(5 * (n % windows), amount=n) for n in range(records)]
+    lane.produce(values[: records // 2], 0)
+    lane.produce(values[records // 2 :], 1)
+    ingest = jobs("ingest.py", "--pipeline", lane.name)
+    ingest.start()
+    first, end = (from_ms(NOON_MS + at * 300_000) for at in (0, windows))
+    wait_until(ingest, lambda: len(lane.files().list_window_files(first, end)) > windows // 10)
+    for worker in ("spark-worker1", "spark-worker2"):
+        stack.kill_part(worker)
+    appended = len(lane.lines())
+    assert 0 < appended < records
+    for worker in ("spark-worker1", "spark-worker2"):
+        stack.start_part(worker)
+    wait_until(ingest, lambda: "idle, every window closed" in ingest.read_log())
+    assert ingest.stop() == 0
+    assert len(lane.lines()) == records + appended, "what they had appended is there twice"
+
+    detection = lane.detect()
+    repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(detection.request_id))
+    repair.start()
+    assert repair.wait(PATIENCE) == 0, repair.read_log()
+    sums = {(5.0 * at, "a"): [n for n in range(records) if n % windows == at] for at in range(windows)}
+    assert lane.aggregates() == {key: (len(each), sum(each), max(each)) for key, each in sums.items()}
+    assert count_certified(lane) == windows
 
 
 def test_cluster_listens_on_loopback_only(stack: Stack) -> None:
