@@ -129,7 +129,7 @@ def _measure_landings(connection: Connection, ledger: LargeLedger, cookies: Mapp
     """Land late records while visitors look at the same pipeline, and without visitors."""
     name = ledger.known.name
     epoch, landed = drivers.acquire(connection, name, "bench"), 0
-    counted = 'SELECT sum(records) AS n FROM onceover."window" WHERE pipeline = %s'
+    counted = "SELECT sum(records) AS n FROM onceover.landing WHERE pipeline = %s"
     before = connection.execute(counted, [name]).fetchone()
     looks: list[str] = []
 
