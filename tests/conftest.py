@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from _pytest.terminal import TerminalReporter
 from hypothesis import HealthCheck, settings
+from tests.airflow_users import read_password
 from tests.own_stack import ROOT, embedded
 
 from onceover.config import endpoints
@@ -94,7 +95,7 @@ def airflow(stack: Stack, request: pytest.FixtureRequest) -> Iterator[AirflowRes
     if any("lineage_file" in getattr(item, "fixturenames", ()) for item in request.session.items):
         request.getfixturevalue("lineage_file")
     stack.up({"airflow"})
-    password = json.loads((stack.local / "airflow" / "passwords.json").read_text())["admin"]
+    password = read_password(stack, "admin")
     rest = AirflowRest(endpoints.address("airflow"), "admin", password)
     try:
         for dag in sorted((ROOT / "dags").glob("*.py")):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 from tests.integration.lane import Lane, event
+from tests.integration.planted_failures import minutes
 
 from onceover.config.endpoints import address
 from onceover.errors import TransientError
@@ -28,6 +29,13 @@ def land_and_cut(lane: Lane, stack: Stack) -> None:
     lane.ingest()
     assert lane.detect().certified == 2
     cut_log(stack, lane.topic, 3)
+
+
+def repair(lane: Lane, times: int = 3) -> None:
+    """Repair what detection finds, several times: a repair that finds a conflict leaves its windows to the next one."""
+    for _ in range(times):
+        if request := lane.detect(minutes(0, 15)).request_id:
+            lane.repair(request)
 
 
 def cut_log(stack: Stack, topic: str, offset: int) -> dict[str, bytes]:
@@ -60,13 +68,13 @@ def _restarted(stack: Stack, topic: str) -> Iterator[Path]:
             (data / name).unlink(missing_ok=True)
     finally:
         stack.start_part("kafka")
-    wait_for(lambda: _is_led(topic), 30, f"the broker to lead topic {topic} again")
+    wait_for(lambda: is_led(address("kafka"), topic), 30, f"the broker to lead topic {topic} again")
 
 
-def _is_led(topic: str) -> bool:
-    """Return whether the broker answers for the topic: shortly after its start it knows the new leader epoch from the
+def is_led(brokers: str, topic: str) -> bool:
+    """Return whether a broker answers for the topic: shortly after its start it knows the new leader epoch from the
     controller, and refuses that epoch, for it does not lead in it yet."""
-    with closing(Topic(address("kafka"), topic, "read_committed", {})) as opened:
+    with closing(Topic(brokers, topic, "read_committed", {})) as opened:
         try:
             opened.facts()
         except TransientError:

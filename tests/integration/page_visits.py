@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
 
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request, TimeoutError
+from tests.airflow_users import read_password
 from tests.npm_packages import AXE, unpack
 
 from onceover_local.stack import Stack
@@ -46,7 +46,7 @@ class Visit:
             self.violations.append(message.text)
 
     def log_in(self, stack: Stack, user: str) -> None:
-        password = json.loads((stack.local / "airflow" / "passwords.json").read_text())[user]
+        password = read_password(stack, user)
         self.tab.locator("input[name=username]").fill(user)
         self.tab.locator("input[name=password]").fill(password)
         self.tab.keyboard.press("Enter")

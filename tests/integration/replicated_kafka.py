@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
+from tests.integration.cut_logs import is_led
 
-from onceover.errors import TransientError
-from onceover.kafka import Topic
 from onceover_local.stack.kafka import Kafka
 from onceover_local.stack.place import Place
 from onceover_local.stack.ports import LOOPBACK, Ports, is_listening
@@ -20,6 +19,11 @@ from onceover_local.stack.process import Process, wait_for
 
 CONTROLLER, LEADER, FOLLOWER = 1, 2, 3
 """The processes by their node's number; the second leads what both brokers hold."""
+
+
+def open_client(brokers: str) -> AdminClient:
+    """Return a client that is silent about brokers that are away."""
+    return AdminClient({"bootstrap.servers": brokers, "log_level": 0, "socket.timeout.ms": 2000})
 
 
 class Member(Kafka):
@@ -58,7 +62,7 @@ class Member(Kafka):
     def is_ready(self) -> bool:
         if self._node == CONTROLLER:
             return is_listening(self._place.ports["kafka-controller"])
-        client = AdminClient({"bootstrap.servers": self.get_address(), "log_level": 0, "socket.timeout.ms": 2000})
+        client = open_client(self.get_address())
         try:
             return self._node in client.list_topics(timeout=2).brokers
         except KafkaException:
@@ -92,27 +96,19 @@ class Replicated:
     def wait_for_replicas(self, topic: str, leader: int, in_sync: set[int]) -> None:
         """Wait until the topic's Kafka partition 0 has that leader, and those replicas in sync with it."""
         wait_for(
-            lambda: self._read_replicas(topic) == (leader, in_sync) and self._is_led(topic),
+            lambda: self._read_replicas(topic) == (leader, in_sync) and is_led(self.address, topic),
             60,
             f"node {leader} to lead topic {topic}, with {in_sync} in sync",
         )
 
     def _read_replicas(self, topic: str) -> tuple[int, set[int]] | None:
-        client = AdminClient({"bootstrap.servers": self.address, "log_level": 0, "socket.timeout.ms": 2000})
+        client = open_client(self.address)
         try:
             described = client.describe_topics(TopicCollection([topic]), request_timeout=5)[topic].result(10)
         except KafkaException:
             return None
         (partition,) = described.partitions
         return (partition.leader.id if partition.leader else -1), {node.id for node in partition.isr}
-
-    def _is_led(self, topic: str) -> bool:
-        with closing(Topic(self.address, topic, "read_committed", {})) as opened:
-            try:
-                opened.facts()
-            except TransientError:
-                return False
-        return True
 
 
 @contextmanager

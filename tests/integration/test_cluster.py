@@ -16,6 +16,7 @@ import psutil
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import count_certified, minutes
+from tests.listening import LOOPBACKS, list_heard
 from tests.own_stack import ROOT, embedded
 from tests.spark_door import RPC_FAILURE, ask
 
@@ -141,9 +142,7 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
 def test_repair_outlives_a_worker_that_dies_while_it_folds(
     lanes: Callable[..., Lane], jobs: Callable[..., SupervisedJob], stack: Stack
 ) -> None:
-    for part in ("spark-worker1", "datanode2"):
-        stack.start_part(part)
-    wait_for(lambda: len(count_cores(stack)) == 2, PATIENCE, "both workers")
+    bring_both_workers(stack)
     lane, values = lanes(), [event(n % (5 * WINDOWS), "ab"[n % 2], n) for n in range(600)]
     lane.produce(values)
     ingest = jobs("ingest.py", "--pipeline", lane.name)
@@ -194,9 +193,7 @@ def test_executors_lost_after_appends_append_again(
     lanes: Callable[..., Lane], jobs: Callable[..., SupervisedJob], stack: Stack
 ) -> None:
     """Both executors die among the appends of one batch; their tasks are done again, and each record counts once."""
-    for part in ("spark-worker1", "datanode2"):
-        stack.start_part(part)
-    wait_for(lambda: len(count_cores(stack)) == 2, PATIENCE, "both workers")
+    bring_both_workers(stack)
     lane, records, windows = lanes(partitions=2), 400, 100
     values = [event(5 * (n % windows), amount=n) for n in range(records)]
     lane.produce(values[: records // 2], 0)
@@ -226,14 +223,16 @@ def test_executors_lost_after_appends_append_again(
 
 def test_cluster_listens_on_loopback_only(stack: Stack) -> None:
     up = [each.pid for each in stack.list_statuses() if each.group in ("spark", "hdfs") and each.pid is not None]
-    heard = [
-        connection.laddr.ip
-        for pid in up
-        for connection in psutil.Process(pid).net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN
-    ]
+    heard = list_heard(up)
     assert len(heard) >= 2 * len(up)
-    assert set(heard) <= {LOOPBACK, f"::ffff:{LOOPBACK}"}
+    assert set(heard) <= LOOPBACKS
+
+
+def bring_both_workers(stack: Stack) -> None:
+    """Start what another test has killed."""
+    for part in ("spark-worker1", "datanode2"):
+        stack.start_part(part)
+    wait_for(lambda: len(count_cores(stack)) == 2, PATIENCE, "both workers")
 
 
 def compute_expected(values: Iterable[bytes]) -> dict[tuple[object, ...], tuple[object, ...]]:

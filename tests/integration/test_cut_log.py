@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.integration.cut_logs import cut_log, land_and_cut
+from tests.integration.cut_logs import cut_log, land_and_cut, repair
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import append, copy_line, lose_ledger, minutes, spoil
 from tests.integration.program import run
@@ -24,13 +24,6 @@ def land_cut_and_grow(lane: Lane, stack: Stack) -> None:
     """Land six records in two windows, cut the log to three, and let others take their offsets."""
     land_and_cut(lane, stack)
     lane.produce([event(n, amount=70 + n) for n in (3, 11, 12, 13)])
-
-
-def repair(lane: Lane, times: int = 3) -> None:
-    """Repair what detection finds, several times: a repair that finds a conflict leaves its windows to the next one."""
-    for _ in range(times):
-        if request := lane.detect(minutes(0, 15)).request_id:
-            lane.repair(request)
 
 
 def decide(lane: Lane, *arguments: str) -> str:

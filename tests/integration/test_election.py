@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.integration.cut_logs import repair
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import minutes
 from tests.integration.program import run
@@ -42,9 +43,7 @@ def test_elected_replica_that_is_behind_is_found_and_decided(
         (finding,) = lane.detect().findings
         assert finding.kind is Kind.TRUNCATED
         lane.ingest()
-        for _ in range(3):  # the first suspects the IDs, the second compares their contents
-            if request := lane.detect(minutes(0, 15)).request_id:
-                lane.repair(request)
+        repair(lane)
         assert "certified" not in {lane.explain(at)["state"] for at in (0, 5, 10)}, "three IDs have two contents each"
         for at in (0, 5):
             window = format_moment(from_ms(NOON_MS + at * 60_000))

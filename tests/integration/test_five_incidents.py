@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.rare]
 Lanes = Callable[..., Lane]
 
 
+DAGS = ("repair_on_call", "decide_conflict", "accept_loss", "reread_window")
 REPAIR = r"Repair [\d,]+ windows?"
 
 
@@ -165,12 +166,7 @@ def test_five_incidents_are_resolved_with_the_page(lanes: Lanes, stack: Stack, a
         (incidents.block_window(lanes()), resolve_blocked_window, "exact"),
     ]
     names = {incident.lane.name for incident, _, _ in planted}
-    for dag in (
-        "repair_on_call",
-        "decide_conflict",
-        "accept_loss",
-        "reread_window",
-    ):  # Airflow refuses what its form does not know yet
+    for dag in DAGS:  # Airflow refuses what its form does not know yet
         wait_for(lambda: names <= set(airflow.choices(dag, "pipeline")), 120, f"{dag} to list the pipelines")  # noqa: B023
     with open_chromium() as browser:
         night = Night(browser, stack, [])

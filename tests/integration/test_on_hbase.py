@@ -20,11 +20,11 @@ from tests.integration import (
 )
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.lane_fixtures import put_on_hbase
+from tests.listening import LOOPBACKS, list_heard
 
 from onceover.config.endpoints import address
 from onceover.model.window import from_ms
 from onceover_local.stack import Stack
-from onceover_local.stack.ports import LOOPBACK
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 lane = test_retention.lane
@@ -87,16 +87,11 @@ def test_hbase_and_drivers_listen_on_loopback_only(lanes: Callable[..., Lane], s
     groups = {"hbase", "zookeeper"}
     up = [each.pid for each in stack.list_statuses() if each.group in groups and each.pid is not None]
     drivers = [each.pid for each in psutil.Process().children(recursive=True) if "java" in each.name()]
-    heard = {
-        pid: {
-            each.laddr.ip for each in psutil.Process(pid).net_connections("inet") if each.status == psutil.CONN_LISTEN
-        }
-        for pid in (*up, *drivers)
-    }
+    heard = {pid: set(list_heard([pid])) for pid in (*up, *drivers)}
     assert len(up) >= 3
     assert drivers
     assert all(heard.values())
-    assert set.union(*heard.values()) <= {LOOPBACK, f"::ffff:{LOOPBACK}"}
+    assert set.union(*heard.values()) <= LOOPBACKS
 
 
 def test_rows_that_another_program_put_stop_no_reader(lanes: Callable[..., Lane]) -> None:

@@ -14,6 +14,7 @@ from onceover.model.remedies import (
     DECLARE,
     LOOK,
     LOOK_AFTER,
+    REBUILD,
     REPAIR,
     REREAD,
     RESTORE,
@@ -103,9 +104,7 @@ def _list_window_steps(state: str, kinds: Collection[str], changing: bool, faile
         blocked = "Resolve what it was blocked for, if anything; Airflow does not retry this window by itself."
         return [Remedy(blocked), *first, Remedy("Then repair it, which lifts the block:", REPAIR.command)]
     if state in ("certified", "damaged") and failures(kinds):
-        certified = "Its certificate is valid, so schedules do not repair it. To rebuild it all the same:"
-        force = 'onceover repair {pipeline} --from {window} --to {end} --force --reason "..."'
-        return [*first, Remedy(certified, force)]
+        return [*first, REBUILD]
     if failures(kinds):
         return [*first, LOOK_AFTER if first else LOOK, REPAIR]
     return [_NOTHING if state == "certified" else CERTIFY]

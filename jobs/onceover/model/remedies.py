@@ -42,6 +42,10 @@ OWN: Final = Remedy(
 TAKE_OUT: Final = Remedy(
     "If they are not, stop ingest, copy the file elsewhere, put it back without these lines, and repair the window."
 )
+REBUILD: Final = Remedy(
+    "Its certificate is valid, so schedules do not repair it. To rebuild it all the same:",
+    'onceover repair {pipeline} --from {window} --to {end} --force --reason "..."',
+)
 COMPARE: Final = Remedy(
     "Once its records have been read again from Kafka, compare what raw gives with the rows that were there; if they "
     "are equal, the window is certified, without records counted twice:",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 
 import psutil
 import pytest
 import requests
+from tests.airflow_users import read_password
 
 from onceover.config import endpoints
 from onceover.config.airflow import POOL
@@ -28,8 +28,7 @@ def test_dags_load_and_their_pool_has_one_slot(airflow: AirflowRest) -> None:
 
 
 def open_as(stack: Stack, user: str) -> closing[AirflowRest]:
-    password = json.loads((stack.local / "airflow" / "passwords.json").read_text())[user]
-    return closing(AirflowRest(endpoints.address("airflow"), user, password))
+    return closing(AirflowRest(endpoints.address("airflow"), user, read_password(stack, user)))
 
 
 def test_viewer_may_look_and_not_touch(stack: Stack, airflow: AirflowRest) -> None:

@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from hdfs import InsecureClient
 from tests.frozen import frozen
+from tests.listening import LOOPBACKS, list_heard
 
 from onceover.errors import TransientError, UsageError
 from onceover_local.stack import Stack
@@ -89,14 +90,9 @@ def test_second_up_starts_nothing(own: Stack) -> None:
 
 
 def test_servers_listen_on_loopback_only(own: Stack) -> None:
-    heard = [
-        connection.laddr.ip
-        for name in NAMES
-        for connection in psutil.Process(own.find_pid(name)).net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN
-    ]
+    heard = list_heard(own.find_pid(name) for name in NAMES)
     assert len(heard) >= 8
-    assert set(heard) <= {LOOPBACK, "::ffff:127.0.0.1"}
+    assert set(heard) <= LOOPBACKS
 
 
 def test_passwords_are_in_no_command_line_and_no_address(own: Stack) -> None:

@@ -11,6 +11,7 @@ from onceover.cli.exit_codes import FAILED, format_epilog
 from onceover.cli.output import draw_table, print_json, say
 from onceover.cli.ranges import resolve_window
 from onceover.context import open_pipeline
+from onceover.model.remedies import REBUILD, REREAD
 from onceover.model.window import Window, format_moment
 
 
@@ -59,10 +60,12 @@ def verify(pipeline: PipelineName, window: WindowStart, json: AsJson = False) ->
 
 def describe_repair(name: str, window: Window, *, is_raw_right: bool) -> str:
     """Return what to do about a window that is not as its valid certificate says."""
+    remedy = (REBUILD if is_raw_right else REREAD).fill(
+        pipeline=name, window=str(window), end=format_moment(window.end)
+    )
     if is_raw_right:
-        span = f"--from {window} --to {format_moment(window.end)}"
-        return f'Raw holds what was certified. Rebuild the rows: `onceover repair {name} {span} --force --reason "..."`'
+        return f"Raw holds what was certified. Rebuild the rows: `{remedy.command}`"
     return (
         "Raw does not hold what was certified. Bring the window file back, if you can; else read it again from Kafka: "
-        f'`onceover reread {name} {window} --reason "..."`'
+        f"`{remedy.command}`"
     )
