@@ -15,7 +15,8 @@ VALUES: Final = {(each.name, each.label): set(map(str, each.values(FLIGHTS))) fo
 
 _SELECTOR: Final = re.compile(r"(onceover_[a-z_]+)(?:\{([^}]*)\})?")
 _MATCHER: Final = re.compile(r'([a-z_]+)(=~|!=|!~|=)"([^"]*)"')
-_GROUPED: Final = re.compile(r"\b(?:by|on)\s*\(([^)]*)\)")
+_KEPT: Final = re.compile(r"\b(?:by|on)\s*\(([^)]*)\)")
+_LEFT_OUT: Final = re.compile(r"\b(?:without|ignoring)\s*\(([^)]*)\)")
 
 
 def metrics_of(expression: str) -> set[str]:
@@ -40,6 +41,8 @@ def mistakes_of(expression: str) -> list[str]:
             elif label != "pipeline":  # whose values are a dashboard's choice
                 values = value.split("|") if "~" in operator else [value]
                 found += [f'{name}{{{label}="{one}"}}' for one in values if one not in VALUES[name, label]]
-    for group in _GROUPED.findall(expression):
-        found += [label for label in map(str.strip, group.split(",")) if label not in labels_of(expression)]
+    for pattern, combine in ((_KEPT, set[str].intersection), (_LEFT_OUT, set[str].union)):
+        for group in pattern.findall(expression):
+            there = combine(*(set(EXPOSED[name]) for name in metrics_of(expression)))
+            found += [label for label in map(str.strip, group.split(",")) if label not in there]
     return found

@@ -75,6 +75,8 @@ def test_metric_that_is_not_exposed_is_noticed() -> None:
     assert mistakes_of('onceover_windows{state="broken"} > 0') == ['onceover_windows{state="broken"}']
     assert mistakes_of('onceover_windows{state!~"open|shut"} > 0') == ['onceover_windows{state="shut"}']
     assert mistakes_of("sum by (kafka_partition) (onceover_overdue_windows)") == ["kafka_partition"]
+    assert mistakes_of("onceover_lag_offsets + ignoring (state) onceover_overdue_windows") == ["state"]
+    assert mistakes_of("onceover_lag_offsets + ignoring (kafka_partition) onceover_overdue_windows") == []
 
 
 def test_alerts_and_runbook_sections_match() -> None:

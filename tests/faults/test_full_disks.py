@@ -6,6 +6,7 @@ import random
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 import pytest
 from tests.faults.ends import end_lease
@@ -50,16 +51,26 @@ def limited(pid: int) -> Iterator[None]:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
 
+def read_progress(lane: Lane) -> datetime:
+    with lane.ledger() as ledger:
+        row = ledger.execute("SELECT progress_at FROM onceover.driver WHERE pipeline = %s", [lane.name]).fetchone()
+    assert row is not None
+    at: datetime = row["progress_at"]
+    return at
+
+
 def test_spark_without_room_fails_the_attempt_alone(lanes: Lanes) -> None:
     lane = lanes(partitions=2)
     for kafka_partition in (0, 1):  # so many that several tasks share the batch, and shuffle it
         lane.produce([event(n % 10, amount=1) for n in range(ROWS)], kafka_partition)
     jvm: int = lane.spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
     with lane.driver() as driver:
+        before = read_progress(lane)
         with limited(jvm), pytest.raises(TransientError, match="File too large"):
             driver.turn()
-        assert lane.lines() == []
+        assert (lane.lines(), read_progress(lane)) == ([], before), "a failed try is no progress"
         assert driver.turn().records == 2 * ROWS
+        assert read_progress(lane) > before
     lane.ingest()
     repair(lane)
     assert lane.aggregates() == {(0.0, "a"): (ROWS, ROWS, 1), (5.0, "a"): (ROWS, ROWS, 1)}

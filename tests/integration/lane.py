@@ -80,6 +80,7 @@ first_start = "{first_start}"
 offset_store = "{offset_store}"
 {more}
 """
+_LISTS = ("marker/", "contracts/", "expired/windows.log")
 NOON_MS = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1000)
 
 
@@ -274,10 +275,11 @@ class Lane:
         }
 
     def raw(self) -> dict[str, bytes]:
-        """Return the content of every file below the pipeline's root, without the root's markers and contracts."""
+        """Return the content of every file below the pipeline's root; without markers, contracts and the list of
+        expired windows."""
         read = read_hbase if self.pipeline.storage.raw_store == "hbase" else read_hdfs
         files = read(f"{self.layout.raw_root}/{self.name}")
-        return {name: content for name, content in files.items() if not name.startswith(("marker/", "contracts/"))}
+        return {name: content for name, content in files.items() if not name.startswith(_LISTS)}
 
     def lines(self) -> list[tuple[str, Line]]:
         """Return every intact line with its file; leaves out torn lines."""

@@ -70,6 +70,27 @@ def test_rows_without_raw_stay_when_a_late_record_lands(lanes: Lanes) -> None:
 
 
 @pytest.mark.rare
+def test_rows_outlive_raw_of_a_late_record_alone(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(10)])
+    certify(lane)
+    assert expire_text(lane) == 2
+    lane.produce([event(2, amount=100)])
+    lane.ingest()
+    before = lane.aggregates()
+    assert before[(0.0, "a")] == (6, 110, 100), "five expired, and the late one"
+    expire(lane, 10)
+    for _ in range(2):
+        lose_ledger()
+        result = lane.rebuild()
+        assert (result.written.windows, result.written.expired, result.written.records) == (1, 2, 1)
+        accept_gap(lane)
+        certify(lane)
+        assert list_states(lane) == ["expired", "expired"]
+        assert lane.aggregates() == before
+
+
+@pytest.mark.rare
 def test_rows_of_a_half_lost_window_are_never_replaced(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(10)])

@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pytest
 from tests.integration.compaction import expire_text
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import backdate, count_certified, expire, minutes, spoil
+from tests.integration.planted_failures import backdate, count_certified, expire, lose_ledger, minutes, spoil
 from tests.integration.program import as_json, run
 
 from onceover.config.endpoints import address
+from onceover.detection import holes
 from onceover.errors import BusyError, UsageError
 from onceover.ledger import batches, repair_requests
 from onceover.ledger.drivers import Heartbeat
@@ -142,6 +143,15 @@ def test_records_gone_from_raw_and_kafka_are_named(lanes: Lanes) -> None:
     assert (given_up.returncode, "1 window declared expired" in given_up.stdout) == (0, True), given_up.stderr
     assert [lane.explain(at)["state"] for at in (0, 5, 10)] == ["certified", "expired", "certified"]
     assert (lane.aggregates(), lane.detect().failed, lane.sweep().differing) == (RIGHT, (), ())
+    lose_ledger()
+    assert lane.rebuild().written.expired == 1
+    with lane.open() as context:
+        (gap,) = holes.probe_holes(context)
+        holes.accept_loss(context, gap.offsets, minutes(5, 10), "test", "expired")
+    lane.ingest()
+    lane.repair(lane.detect().request_id or 0)
+    assert [lane.explain(at)["state"] for at in (0, 5, 10)] == ["certified", "expired", "certified"]
+    assert lane.aggregates() == RIGHT, "the rows of five records, of which raw holds three"
 
 
 @pytest.mark.rare

@@ -104,12 +104,14 @@ def test_windows_that_expired_after_the_backup_are_declared(lanes: Lanes) -> Non
         assert f"onceover retention {lane.name} --adopt-missing" in lane.explain_text(0)
         planned = as_json("retention", lane.name, "--adopt-missing", "--dry-run")
         assert [(row["records"], row["why_not"]) for row in planned["missing"]] == [(EACH, None)] * 2
+        lane.store().remove(lane.layout.expired_windows)  # as if a person had deleted the files
         refused = run("retention", lane.name, "--adopt-missing")
         assert (refused.returncode, "needs a reason" in refused.stderr) == (2, True)
         done = run("retention", lane.name, "--adopt-missing", "--reason", "restored from Tuesday's backup")
         assert done.returncode == 0, done.stderr
         assert "2 windows declared expired" in done.stdout
         assert list_states(lane) == ["expired", "expired"]
+        assert lane.files().expired.read() == {NOON, FIVE_PAST}
         explained = lane.explain_text(0)
         assert "restored from Tuesday's backup" in explained
         assert "by the pipeline's retention" not in explained

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ from onceover.retention.expire import carry_out
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+FIVE_PAST = NOON + timedelta(minutes=5)
 KEEPS = '\n[storage]\nretention = "30d"'
 
 
@@ -87,6 +88,7 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
         )
     as_json("retention", lane.name)
     assert list_files(lane) == {"2026-03-01/1210.log"}, "deleted a day later"
+    assert lane.files().expired.read() == {NOON, FIVE_PAST}, "a rebuilt ledger knows them"
     detection = lane.detect()
     assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:10Z"]
     lane.repair(detection.request_id or 0)
@@ -178,6 +180,7 @@ def test_late_record_in_a_moved_file_is_brought_back(
     with monkeypatch.context() as patch:
         patch.setattr(expire, "carry_out", fail_to_expire)
         lane.ingest()
+    lane.files().expired.add([NOON])
     lane.files().set_aside(path, noon.expiry_id)  # by a driver that was paused before, and is fenced since
     if is_recorded:
         with as_driver(lane) as (ledger, epoch):
@@ -186,6 +189,7 @@ def test_late_record_in_a_moved_file_is_brought_back(
     with as_driver(lane) as (ledger, epoch):
         carry_out(ledger, epoch, lane.files())
     assert "2026-03-01/1200.log" in list_files(lane)
+    assert lane.files().expired.read() == {FIVE_PAST}
     lane.repair(lane.detect().request_id or 0)
     assert list_states(lane)[0] == "certified"
     assert lane.aggregates()[(0.0, "a")][0] == 2
@@ -208,6 +212,7 @@ def test_kept_file_cannot_be_moved_by_a_paused_driver(lane: Lane, *, is_barred: 
             assert lane.files().bar_aside(lane.layout.window_file(NOON), noon.expiry_id)
         carry_out(ledger, epoch, lane.files())
     assert list_states(lane)[0] == "closed", "its file holds more than was certified, so it is judged again"
+    assert lane.files().expired.read() == {FIVE_PAST}
     with pytest.raises(TerminalError, match=r"cannot be moved aside: .* is taken"):
         lane.files().set_aside(lane.layout.window_file(NOON), noon.expiry_id)
     assert "2026-03-01/1200.log" in list_files(lane)

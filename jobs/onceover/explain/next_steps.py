@@ -47,7 +47,7 @@ def list_next_steps(
     is_log_cut: bool = False,
 ) -> list[Remedy]:
     """Return the steps for the window's state, the reason why it is blocked or its last repair failed, and its and its
-    pipeline's findings; never empty. `rows_without_raw`: a rebuild of the ledger found its rows without a file.
+    pipeline's findings; never empty. `rows_without_raw`: a rebuild of the ledger found its rows without their raw.
     `has_unknown_parquet`: beside its text is a Parquet file that the ledger does not know. `nothing_to_decide`: its
     conflict is offsets that a repair compares first, or is decided. `is_log_cut`: Kafka's log was cut, and no window is
     certified."""

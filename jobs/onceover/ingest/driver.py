@@ -111,7 +111,11 @@ class Ingest:
         Never waits: the topic's facts must be fresh, or records that arrived during the wait would not keep their
         window open.
         """
+        progress = self._take_turn(refills_only)
         drivers.report_progress(self._connection, self._epoch)
+        return progress
+
+    def _take_turn(self, refills_only: bool) -> Progress:
         batches.supersede_own(self._connection, self._epoch)
         self._commit_offsets()
         self._expire_raw()
@@ -202,7 +206,6 @@ class Ingest:
                 batches.mark_committed(connection, epoch, batch_id)
 
         self._sink.write(staged, land, self._fault_point)
-        drivers.report_progress(connection, epoch)
         self._fault_point.stop_after(Step.LANDED)
         if self._offsets.store.in_ledger:
             for step in (Step.OFFSETS_COMMITTED, Step.COMMITTED):

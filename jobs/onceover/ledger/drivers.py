@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 6.0
 HEARTBEAT_SECONDS = LEASE_SECONDS / 4
+RESTART_MINUTES = 5
+"""A supervisor starts a process again within that time: its longest pause, and Spark's start."""
 STATE_OF_DRIVER: Final = """
 CASE WHEN d.expires_at >= clock_timestamp() THEN 'alive' WHEN d.expires_at > '-infinity' THEN 'dead' ELSE 'stopped' END
 """
@@ -61,6 +63,9 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
     """Become the pipeline's driver. Raises BusyError while another driver's heartbeat is fresh. A lease that ends later
     than any begun now was taken before the clock went back, and holds up no driver until the clock is there again.
 
+    A driver that follows another within minutes has made no more progress than that one: else a process that fails and
+    is started again, for ever, would look as if it worked.
+
     The same transaction supersedes the old epochs' batches that are begun but not landed: they can never count. Landed
     batches stay landed for ever.
     """
@@ -73,13 +78,14 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
             VALUES (%(pipeline)s, 1, gen_random_uuid(), %(owner)s, clock_timestamp() + make_interval(secs => %(lease)s))
             ON CONFLICT (pipeline) DO UPDATE SET epoch = d.epoch + 1, holder = excluded.holder,
               owner = excluded.owner, started_at = clock_timestamp(), heartbeat_at = clock_timestamp(),
-              progress_at = clock_timestamp(),
+              progress_at = CASE WHEN d.heartbeat_at > clock_timestamp() - make_interval(mins => %(soon)s)
+                THEN d.progress_at ELSE clock_timestamp() END,
               expires_at = excluded.expires_at
             WHERE d.expires_at < clock_timestamp()
               OR d.expires_at > clock_timestamp() + make_interval(secs => %(lease)s)
             RETURNING epoch, holder
             """,
-            {"pipeline": pipeline, "owner": owner, "lease": LEASE_SECONDS},
+            {"pipeline": pipeline, "owner": owner, "lease": LEASE_SECONDS, "soon": RESTART_MINUTES},
         ).fetchone()
         if row is None:
             holder = connection.execute(
@@ -133,8 +139,8 @@ def beat(connection: Connection, epoch: Epoch) -> None:
 
 
 def report_progress(connection: Connection, epoch: Epoch) -> None:
-    """Record that the driver's loop works; the heartbeat says only that its process does. Raises FencedError once the
-    ledger has another epoch."""
+    """Record that a turn of the driver's loop ended well; the heartbeat says only that its process lives. Raises
+    FencedError once the ledger has another epoch."""
     done = connection.execute(
         "UPDATE onceover.driver SET progress_at = clock_timestamp() WHERE pipeline = %s AND holder = %s",
         [epoch.pipeline, epoch.holder],

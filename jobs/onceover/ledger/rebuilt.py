@@ -18,7 +18,7 @@ from onceover.model.offsets import KafkaPartition
 from onceover.model.raw_file import CompactedFile
 from onceover.model.window import Window
 
-EXPIRED_WHY = "its rows were there without any raw file when the ledger was rebuilt"
+EXPIRED_WHY = "its rows were there, and their raw or a part of it was gone, when the ledger was rebuilt"
 
 
 def count_landed_batches(connection: Connection, pipeline: str) -> int:
@@ -44,13 +44,13 @@ def insert_windows(connection: Connection, registered: RegisteredPipeline, start
 
 
 def expire_rows_without_raw(
-    connection: Connection, registered: RegisteredPipeline, with_files: Iterable[datetime]
+    connection: Connection, registered: RegisteredPipeline, with_raw: Iterable[datetime]
 ) -> list[datetime]:
-    """Record the windows that have aggregates but no file, now or at an earlier rebuild, as expired, with the
+    """Record the windows that have aggregates but not their raw, now or at an earlier rebuild, as expired, with the
     fingerprint of their rows, which no repair replaces by others. Returns these windows."""
     table = registered.table
-    without_files = set(table.list_filled(connection)) - set(with_files)
-    expired = sorted(without_files.union(table.list_without_raw(connection)))
+    without_raw = set(table.list_filled(connection)) - set(with_raw)
+    expired = sorted(without_raw.union(table.list_without_raw(connection)))
     table.set_revision(connection, expired, WITHOUT_RAW)
     insert_windows(connection, registered, expired)
     found = table.fingerprints(connection, expired)

@@ -68,7 +68,7 @@ METRICS: Final = (
     ),
     MetricDeclaration(
         "onceover_driver_progress_timestamp_seconds",
-        "When the driver's loop last began a turn or landed a batch.",
+        "When a turn of the driver's loop last ended well, with a landed batch or with nothing to read.",
         _one(lambda s: _moment(s.progress_at)),
     ),
     MetricDeclaration(

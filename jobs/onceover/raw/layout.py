@@ -31,6 +31,11 @@ class Layout:
         root = f"{self.raw_root}/{self.pipeline}"
         return f"{root}/expired{path.removeprefix(root)}.{number}"
 
+    @property
+    def expired_windows(self) -> str:
+        """Return the path of the list of windows whose text has expired."""
+        return f"{self.raw_root}/{self.pipeline}/expired/windows.log"
+
     def damaged(self, path: str) -> str:
         """Return the path that the names of a damaged file begin with, once it was replaced."""
         root = f"{self.raw_root}/{self.pipeline}"

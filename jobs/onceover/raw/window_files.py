@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, time
 from onceover.errors import BusyError, TerminalError, UnknownOutcomeError
 from onceover.model.digest import Digest
 from onceover.model.raw_file import CompactedFile, RawFile
+from onceover.raw.expired_list import ExpiredList
 from onceover.raw.layout import Layout
 from onceover.raw.store import AppendResult, Buffer, open_store
 
@@ -22,6 +23,7 @@ class WindowFiles:
     def __init__(self, address: str, layout: Layout) -> None:
         self.layout = layout
         self._store = open_store(address)
+        self.expired = ExpiredList(self._store, layout)
 
     @property
     def where(self) -> str:

@@ -125,7 +125,8 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
             keep_raw_store(context.ledger, context.pipeline)
             registered.table.create(context.ledger)
             logs = KnownLogs(topic_ids, origins, empty, _list_logs(held))
-            written = write_ledger(context.ledger, epoch, registered, files, contents, logs)
+            without_text = context.files.expired.read()
+            written = write_ledger(context.ledger, epoch, registered, files, contents, logs, without_text)
             _store_offsets(context, facts, contents)
         # Last: until then every writer refuses the root, so that none works with half of a ledger.
         context.root.take_rebuilt(epoch, cluster, owner)

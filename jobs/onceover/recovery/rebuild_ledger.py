@@ -80,8 +80,11 @@ def write_ledger(
     files: Sequence[RawFile],
     contents: RawContents,
     logs: KnownLogs,
+    without_text: Collection[datetime] = (),
 ) -> RebuiltLedger:
-    """Write the pipeline's part of the ledger, as the pipeline's driver; the caller's transaction holds all of it.
+    """Write the pipeline's part of the ledger, as the pipeline's driver; the caller's transaction holds all of it. The
+    files of windows `without_text` hold only what landed after their text had expired.
+
     Raises UsageError if the ledger has batches already."""
     name = registered.name
     rounds = [several for layer in contents.layers for several in _deal(layer)]
@@ -92,7 +95,7 @@ def write_ledger(
         require_no_batches(connection, name)
         rebuilt.forget_losses(connection, name)
         rebuilt.insert_windows(connection, registered, starts)
-        expired = rebuilt.expire_rows_without_raw(connection, registered, starts)
+        expired = rebuilt.expire_rows_without_raw(connection, registered, starts.difference(without_text))
         _put_partitions(connection, epoch, contents, logs)
         empty = registered.cutovers.cut_by_version(logs.empty)
         for version, ranges in empty.items():

@@ -91,7 +91,10 @@ def give_up(context: PipelineContext, listed: Sequence[LostWindow], who: str, wh
         return 0
     context.require_own_root()
     DamagedFiles(context.raw_address, context.layout).require_servers(f"raw of {context.name}")
-    return len(lost_windows.expire_lost(context.ledger, context.name, listed, who, why))
+    return context.files.expired.add_marked(
+        [each.window_start for each in listed],
+        lambda: lost_windows.expire_lost(context.ledger, context.name, listed, who, why),
+    )
 
 
 def _select(

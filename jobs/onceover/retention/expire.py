@@ -18,6 +18,7 @@ from onceover.ledger.drivers import Epoch
 from onceover.ledger.expiries import ExpiringFile
 from onceover.model.raw_file import CompactedFile
 from onceover.model.window import WindowRange, format_moment
+from onceover.raw.expired_list import ExpiredList
 from onceover.raw.layout import Layout
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ class ExpiringFiles(Protocol):
     """Files of a pipeline; `number` is the id of the expiry, as a path may expire more than once."""
 
     layout: Layout
+    expired: ExpiredList
 
     def read_length(self, path: str) -> int | None: ...
     def set_aside(self, path: str, number: int) -> None: ...
@@ -47,6 +49,9 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
     """
     expiring = expiries.list_files_to_move(connection, epoch.pipeline, MOST_AT_ONCE)
     sole_copies = _find_sole_copies(connection, epoch.pipeline, files, expiring)
+    if without_raw := _list_expired(connection, epoch.pipeline, expiring):
+        drivers.beat(connection, epoch)
+        files.expired.add(without_raw)  # before any of them moves
     for file in expiring:
         _move_or_keep(connection, epoch, files, file, file.window_start in sole_copies)
     aside = expiries.list_files_to_delete(connection, epoch.pipeline, MOST_AT_ONCE)
@@ -84,6 +89,7 @@ def _move_or_keep(
             if is_sole_copy and file.window_start is not None:
                 log.warning("%s is kept: the Parquet file of its window is missing; compact the window again", path)
                 compactions.forget_compaction(connection, epoch.pipeline, file.window_start)
+            _forget_expired(files, file)
             expiries.mark_dropped(connection, epoch, file, judge_again=has_grown)
             return
         else:
@@ -110,6 +116,7 @@ def _bring_back(connection: Connection, epoch: Epoch, files: ExpiringFiles, file
                 path, file.bytes)  # fmt: skip
     drivers.beat(connection, epoch)
     files.bring_back(path, file.expiry_id)
+    _forget_expired(files, file)
     expiries.mark_dropped(connection, epoch, file, judge_again=True, brought_back=True)
 
 
@@ -117,6 +124,18 @@ def _has_grown(file: ExpiringFile, length: int | None) -> bool:
     """Return whether a window's file of that length holds more than its certificate covers. A day of quarantine has no
     certificate: bytes beyond its landings expire with it."""
     return file.window_start is not None and (length or 0) > file.bytes
+
+
+def _list_expired(connection: Connection, pipeline: str, moving: Sequence[ExpiringFile]) -> list[datetime]:
+    """Return the windows that have no raw once these files are moved away: no Parquet file replaces their text."""
+    starts = [file.window_start for file in moving if file.window_start is not None]
+    not_expired = compactions.list_substitutes(connection, pipeline, starts)
+    return [start for start in starts if start not in not_expired]
+
+
+def _forget_expired(files: ExpiringFiles, file: ExpiringFile) -> None:
+    if file.window_start is not None:
+        files.expired.remove([file.window_start])
 
 
 def _find_sole_copies(

@@ -67,8 +67,11 @@ def list_missing(context: PipelineContext) -> MissingText:
 def declare_expired(context: PipelineContext, listed: MissingText, who: str, why: str) -> tuple[int, int]:
     """Mark the listed windows and days expired, a window only if it has not changed since. Returns their numbers."""
     context.require_own_root()
-    windows = missing_text.mark_expired(context.ledger, context.name, listed.declarable, who, why)
-    return len(windows), missing_text.mark_days_expired(context.ledger, context.name, listed.days, who, why)
+    windows = context.files.expired.add_marked(
+        [text.window_start for text in listed.declarable],
+        lambda: missing_text.mark_expired(context.ledger, context.name, listed.declarable, who, why),
+    )
+    return windows, missing_text.mark_days_expired(context.ledger, context.name, listed.days, who, why)
 
 
 def _read_rows(

@@ -138,3 +138,12 @@ def test_progress_is_of_the_loop_and_not_of_the_heart(driver: Driver) -> None:
     drivers.acquire(driver.connection, driver.name, "another")
     with pytest.raises(FencedError):
         drivers.report_progress(driver.connection, driver.epoch)
+
+
+def test_process_that_is_started_again_and_again_makes_no_progress(driver: Driver) -> None:
+    change = "UPDATE onceover.driver SET progress_at = %s, heartbeat_at = {} WHERE pipeline = %s"
+    for heartbeat_at, keeps_clock in (("now() - interval '4 minutes'", True), ("now() - interval '6 minutes'", False)):
+        driver.connection.execute(change.format(heartbeat_at), [NOON, driver.name])
+        drivers.end_epoch(driver.connection, driver.epoch)
+        driver.epoch = drivers.acquire(driver.connection, driver.name, "another")
+        assert (driver.read("progress_at", "driver") == NOON) == keeps_clock

@@ -170,3 +170,17 @@ def test_expired_file_waits_aside_and_can_be_barred(where: str, root: str) -> No
     files.delete_aside(path, 3)
     files.delete_aside(path, 3)
     assert files.read_length(path) is None
+
+
+def test_list_of_expired_windows_outlives_a_torn_append(where: str, root: str) -> None:
+    files = WindowFiles(where, Layout(root, "p"))
+    noon, later = (datetime(2026, 3, 1, hour, tzinfo=UTC) for hour in (12, 13))
+    files.expired.add([])
+    assert files.expired.read() == frozenset()
+    files.expired.add([noon, later])
+    files.append(files.layout.expired_windows, [b"\nexpired 2026-03-0"])  # the process was killed
+    files.expired.add([noon])
+    assert files.expired.read() == {noon, later}
+    files.expired.remove([noon])
+    assert files.expired.read() == {later}
+    assert files.list_files() == [], "it is no raw"

@@ -5,17 +5,20 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from bench import large_ledger
 from bench.large_ledger import LargeLedger
 from pyspark.sql import SparkSession
+from tests.folder_store import FolderStore
 from tests.onceover.repair.lost_ledger import NAME, Context
 
 from onceover.config.endpoints import address
 from onceover.errors import UnreachableError
 from onceover.ledger.database import Connection
 from onceover.raw.damaged_files import DamagedFiles
+from onceover.raw.expired_list import ExpiredList
 from onceover.raw.hdfs import connect_hdfs
 from onceover.spark.session import choose_codegen
 from onceover_local.stack import Stack
@@ -29,8 +32,10 @@ def ledger(connection: Connection) -> Iterator[LargeLedger]:
 
 
 @pytest.fixture
-def fake(connection: Connection, ledger: LargeLedger, monkeypatch: pytest.MonkeyPatch) -> Context:
+def fake(connection: Connection, ledger: LargeLedger, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Context:
     made = Context(connection, ledger.files)
+    listed = ExpiredList(FolderStore(str(tmp_path)), made.layout)
+    monkeypatch.setattr(ledger.files, "expired", listed, raising=False)
 
     def read_window(start: datetime) -> Iterator[bytes]:
         if start in made.unreadable:

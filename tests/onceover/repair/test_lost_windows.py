@@ -35,6 +35,7 @@ def test_window_that_nothing_holds_is_given_up(connection: Connection, ledger: L
         assert [each.window_start for each in listed.declarable] == [start_of(5), start_of(9)]
         assert (listed.others, listed.changing, listed.log_may_differ) == ((), 0, False)
         assert give_up(as_context(fake), listed.declarable, "kim", "INC-42") == 2
+        assert fake.files.expired.read() == {start_of(5), start_of(9)}, "a rebuilt ledger knows them"
         assert give_up(as_context(fake), listed.declarable, "kim", "again") == 0
     after = read_window(connection, 5)
     assert (before["state"], after["state"]) == ("certified", "expired")

@@ -12,8 +12,8 @@ from onceover.model.window import format_moment
 from onceover.model.wording import pluralize
 from onceover.observability.snapshot import DriverState
 
-HANGS_AFTER: Final = timedelta(minutes=15)
-"""As long as the alert OnceoverDriverHangs waits."""
+STALLED_AFTER: Final = timedelta(minutes=15)
+"""As long as the alert OnceoverIngestStalled waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,13 @@ def describe_ingest(
             "Start it again:",
             command,
         )
-    if driver is DriverState.ALIVE and progress_at is not None and at - progress_at > HANGS_AFTER:
+    if driver is DriverState.ALIVE and progress_at is not None and at - progress_at > STALLED_AFTER:
         idle = _format_minute(progress_at)
         return IngestLine(
             driver,
-            f"Ingest hangs: its process is alive, and since {idle} it has neither looked for records nor landed any.",
-            "See which part does not answer. Then stop the process and start it again:",
+            f"Ingest is stalled: its process is alive, and since {idle} it has neither landed a batch nor found none to "
+            "read. It hangs, or each try fails.",
+            "See which part does not answer, and the end of its log. Then stop the process and start it again:",
             f"onceover doctor && {command}",
         )
     return IngestLine(driver, "Ingest runs." if driver is DriverState.ALIVE else f"Ingest was stopped at {since}.")

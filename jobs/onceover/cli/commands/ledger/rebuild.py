@@ -48,7 +48,7 @@ def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
     windows, records, files = (pluralize(result[f"{noun}s"], noun) for noun in ("window", "record", "file"))
     say(f"rebuilt {windows} with {records} in the ledger, from {files}")
     if result["expired"]:
-        say(f"{pluralize(result['expired'], 'window')} without any raw file: expired, the aggregates stay as they are")
+        say(f"{pluralize(result['expired'], 'window')} without their raw: expired, the aggregates stay as they are")
     if result["conflicts"]:
         say(
             f"{pluralize(result['conflicts'], 'ID')} with several contents in raw: `onceover explain` names the windows"

@@ -10,7 +10,7 @@ down_revision = "1.4"
 STALLS = """
 ALTER TABLE onceover.driver ADD COLUMN progress_at timestamptz NOT NULL DEFAULT clock_timestamp();
 COMMENT ON COLUMN onceover.driver.progress_at IS
-  'When the loop last began a turn or landed a batch; the heartbeat beats in a thread of its own, whatever hangs.';
+  'When a turn of the loop last ended well; the heartbeat beats in a thread of its own, whatever hangs or fails.';
 
 ALTER TABLE onceover.pipeline ADD COLUMN held_since timestamptz;
 COMMENT ON COLUMN onceover.pipeline.held_since IS
