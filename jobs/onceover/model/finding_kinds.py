@@ -166,8 +166,8 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
             Alert(
                 "OnceoverHoleExpired",
                 "{{ $labels.pipeline }}: records were lost before they were read",
-                '{{ printf "%.0f" $value }} offsets expired unread; windows beyond them stay open until a person accepts '
-                "the loss.",
+                '{{ printf "%.0f" $value }} offsets expired unread; windows beyond them stay open until a person '
+                "accepts the loss.",
                 "A hole has expired",
             ),
         ),

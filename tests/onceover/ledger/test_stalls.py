@@ -140,7 +140,7 @@ def test_progress_is_of_the_loop_and_not_of_the_heart(driver: Driver) -> None:
         drivers.report_progress(driver.connection, driver.epoch)
 
 
-def test_process_that_is_started_again_and_again_makes_no_progress(driver: Driver) -> None:
+def test_endless_restarts_are_no_progress(driver: Driver) -> None:
     change = "UPDATE onceover.driver SET progress_at = %s, heartbeat_at = {} WHERE pipeline = %s"
     for heartbeat_at, keeps_clock in (("now() - interval '4 minutes'", True), ("now() - interval '6 minutes'", False)):
         driver.connection.execute(change.format(heartbeat_at), [NOON, driver.name])

@@ -70,8 +70,8 @@ def describe_ingest(
         idle = _format_minute(progress_at)
         return IngestLine(
             driver,
-            f"Ingest is stalled: its process is alive, and since {idle} it has neither landed a batch nor found none to "
-            "read. It hangs, or each try fails.",
+            f"Ingest is stalled: its process is alive, and since {idle} it has neither landed a batch nor found none "
+            "to read. It hangs, or each try fails.",
             "See which part does not answer, and the end of its log. Then stop the process and start it again:",
             f"onceover doctor && {command}",
         )
