@@ -24,7 +24,9 @@ LOSSES = ("expired", "unreadable", "overwritten")
 
 # A pattern rather than the format "date-time": Airflow checks that format only if another package is there, and with it
 # refuses a time without seconds, which is how windows are written in every table and message one would copy from.
-_TIME = r"^\s*\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)\s*$"
+# [0-9], as \d takes the digits of every script.
+_TWO = "[0-9]{2}"
+_TIME = rf"^\s*[0-9]{{4}}-{_TWO}-{_TWO}T{_TWO}:{_TWO}(:{_TWO}(\.[0-9]+)?)?(Z|[+-]{_TWO}:{_TWO})\s*$"
 _EXAMPLE = "2013-01-01T05:00Z"
 _ZONED = f"With a time zone: {_EXAMPLE}."
 
@@ -92,7 +94,7 @@ def reason(description: str) -> Param:
 
 def record_id() -> Param:
     described = "A record's ID, as `onceover explain` shows it, or `all` conflicts of the window."
-    return text("ID", described, r"^\s*(all|[0-9a-f]{8}-\d{5}-\d{19})\s*$", "all")
+    return text("ID", described, r"^\s*(all|[0-9a-f]{8}-[0-9]{5}-[0-9]{19})\s*$", "all")
 
 
 def kept_content() -> Param:
@@ -102,7 +104,7 @@ def kept_content() -> Param:
 
 def lost_offsets() -> Param:
     described = "GENERATION-PARTITION:START-END, as `onceover holes` shows it; END is exclusive."
-    return text("Offsets", described, r"^\s*[0-9a-f]{8}-\d+:\d+-\d+\s*$", "1f2e3d4c-0:1200-1300")
+    return text("Offsets", described, r"^\s*[0-9a-f]{8}-[0-9]{1,5}:[0-9]{1,18}-[0-9]{1,18}\s*$", "1f2e3d4c-0:1200-1300")
 
 
 def kind_of_loss() -> Param:
@@ -132,6 +134,7 @@ def revision() -> Param:
         title="Revision",
         description="Number of a kept revision; empty for the last one.",
         minimum=0,
+        maximum=2**31 - 1,
     )
 
 

@@ -1,13 +1,20 @@
-"""The errors that Airflow retries: those that may pass by themselves, never those that need a fix first."""
+"""The arguments of every task: what is refused before it begins, and which errors Airflow retries."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
+from airflow.sdk import Context, ExceptionRetryPolicy, RetryAction, RetryRule
 
 from onceover_airflow.notifier import on_failure
+from onceover_airflow.run_request import refuse_unknown_keys
+
+
+def check_conf(context: Context) -> None:
+    """Raise UsageError for a key of the run's conf that its DAG's form does not have."""
+    refuse_unknown_keys(context["dag_run"].conf or {}, context["dag"].params)
+
 
 RETRY_POLICY = ExceptionRetryPolicy(
     rules=[
@@ -24,6 +31,7 @@ RETRY_POLICY = ExceptionRetryPolicy(
         ),
     ]
 )
+"""Errors that may pass by themselves, never those that need a fix first."""
 
 DEFAULT_ARGS: dict[str, Any] = {
     "owner": "onceover",
@@ -33,5 +41,6 @@ DEFAULT_ARGS: dict[str, Any] = {
     # A task that hangs would hold up every later run: detection is a matter of seconds.
     "execution_timeout": timedelta(minutes=30),
     "on_failure_callback": on_failure(),
+    "pre_execute": check_conf,
 }
 """The arguments of every task of Onceover's DAGs. Unknown errors are retried: each step may be run twice."""

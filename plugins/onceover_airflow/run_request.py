@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from onceover.config.mistakes import suggest_name
 from onceover.errors import UsageError
 from onceover.model.reason import clean_reason
 from onceover.model.window import WindowRange
@@ -43,6 +44,14 @@ class RunRequest:
     def from_form(cls, params: Mapping[str, Any]) -> RunRequest:
         """Parse the params of a run without a range of windows: a reason, and whether it is a dry run."""
         return cls(reason=read_reason(params), dry_run=read_flag(params, "dry_run"))
+
+
+def refuse_unknown_keys(conf: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raise UsageError for a key that the form does not have: with `dryrun` for `dry_run`, a run would repair."""
+    names = list(known)
+    for key in conf:
+        if key not in names:
+            raise UsageError(f"unknown key {key[:60]!r} in the conf; {suggest_name(key[:60], names)}")
 
 
 def chosen_name(value: object) -> str:

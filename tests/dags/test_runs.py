@@ -123,6 +123,7 @@ def test_on_call_dry_run_writes_nothing(dag_bag: DagBag, library: Library, spark
         ({**TIMES, "to": "2013-01-01T05:00Z", "reason": "x"}, "empty or reversed"),
         ({**TIMES, "from": "2013-01-01T05:01Z", "reason": "x"}, "is not the start of a window"),
         ({"from": "2998-01-01T00:00Z", "to": "2999-01-01T00:00Z", "reason": "x"}, "in the future"),
+        ({**TIMES, "reason": "x", "dryrun": True}, "unknown key 'dryrun' in the conf; did you mean `dry_run`?"),
     ],
 )
 def test_on_call_refuses_a_malformed_request(

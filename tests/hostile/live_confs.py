@@ -46,11 +46,18 @@ def make_right(pipeline: str) -> dict[str, Conf]:
 
 
 def list_refused() -> Iterator[Sent]:
-    """Yield confs with one value that its param must refuse, whatever the param is: of another type, or too long."""
-    for dag, right in make_right("flights").items():
-        for name in right:
-            for value in ([right[name]], {"": right[name]}, 1.5, "A" * 501):
-                yield Sent(dag, {**right, name: value})
+    """Yield confs with one value that its param must refuse: of another type or too long, or beyond its own bounds."""
+    right = make_right("flights")
+    for dag, conf in right.items():
+        for name in conf:
+            for value in ([conf[name]], {"": conf[name]}, 1.5, "A" * 501):
+                yield Sent(dag, {**conf, name: value})
+    for dag, name, value in (
+        ("restore_window", "revision", 1 << 31), ("restore_window", "revision", 1 << 70),
+        ("repair_on_call", "from", "٢٠٢٦-03-01T12:00Z"), ("accept_loss", "offsets", "1f2e3d4c-0:٠-١"),
+        ("accept_loss", "offsets", "1f2e3d4c-0:0-" + "9" * 30), ("accept_loss", "offsets", "1f2e3d4c-999999999:0-1"),
+    ):  # fmt: skip
+        yield Sent(dag, {**right[dag], name: value})
 
 
 def list_spoiled(count: int, forms: Mapping[str, Conf], file: str) -> Iterator[Sent]:
