@@ -77,6 +77,13 @@ def seal(batch: bytes) -> bytes:
     return batch[: _CHECKED - 4] + struct.pack(">I", _crc32c(batch[_CHECKED:])) + batch[_CHECKED:]
 
 
+def split_gzip(records: Sequence[RawRecord], at: int) -> bytes:
+    """Return a batch whose gzip body has two members, as RFC 1952 allows, the second from that byte of the records on.
+    The broker reads both; the client reads the first, and fetches the batch again and again if it ends in a record."""
+    plain = encode_records(records)
+    return frame(compress("gzip", plain[:at]) + compress("gzip", plain[at:]), "gzip", len(records))
+
+
 def produce_bomb(address: str, topic: str, kafka_partition: int, size: int, records: int = 1) -> int:
     """Produce a bomb of gzip. Return the first offset."""
     return send(address, topic, kafka_partition, make_bomb(size, records))

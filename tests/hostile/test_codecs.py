@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partialmethod
 
 import pytest
 from confluent_kafka import Producer
@@ -11,9 +12,10 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import count_certified
 from tests.integration.program import as_json, run
 from tests.integration.sink_kills import kill_after
-from tests.kafka_batches import produce_bomb
+from tests.kafka_batches import RawRecord, produce_bomb, send, split_gzip
 
 from onceover.config.endpoints import address
+from onceover.context import PipelineContext
 from onceover.fault_points import Step
 from onceover.ledger.blocked import list_blocked
 from onceover.model.finding_kinds import Kind
@@ -100,6 +102,19 @@ def test_bomb_stops_only_its_partition(lanes: Callable[..., Lane]) -> None:
     assert {str(each.offsets).partition("-")[2] for each in plan.held} == {"0:0-2", "0:3-4", "1:0-2"}
     assert done is not None
     assert len(done.confirmed) == 1, "what lies before the bomb was read again"
+
+
+def test_batch_without_end_stops_only_its_partition(
+    lanes: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient = partialmethod(PipelineContext.build_source, stall_seconds=2)
+    monkeypatch.setattr(PipelineContext, "build_source", impatient)
+    lane = lanes(partitions=2)
+    lane.produce([event(0), event(1)], 0)
+    lane.produce([event(0), event(1)], 1)
+    assert send(address("kafka"), lane.topic, 0, split_gzip([RawRecord(b"k", event(2))] * 3, 30)) == 2
+    lane.produce([event(2)], 0)
+    check_waits_and_is_skipped(lane, 2, 5)
 
 
 @pytest.mark.largest

@@ -31,6 +31,8 @@ BATCH_BYTES = 8 << 20
 READ_AHEAD = 200_000
 """Offsets that a client may read beyond a range: twice what it keeps, by `queued.min.messages`."""
 END_GRACE_SECONDS = 5.0  # a new leader's log may seem short for a moment
+LEADER_SECONDS = 5.0
+"""How long a leader has to answer once nothing has arrived for `stall_seconds`."""
 _POLL_SECONDS = 0.5
 
 _OWN_PROPERTIES = {
@@ -89,8 +91,8 @@ class LogReader:
 
         `headers` is the escaped field of the window file, `leader_epoch` null where the broker gives none. Raise
         OffsetRangeError if the log does not hold the range (expired, truncated) or the topic is not the incarnation
-        `source.topic_id`; UnreachableError if nothing arrives for `stall_seconds`. Discard the batches yielded before
-        an error.
+        `source.topic_id`; UnreachableError if nothing arrives for `stall_seconds`, or UnreadableRecordError if the
+        leader answers all the same. Discard the batches yielded before an error.
         """
         if start < end:
             yield from self.hold_last(self.read_at_once(kafka_partition, start, end))
@@ -179,7 +181,7 @@ class _Reader:
         end: int,
         where: str,
     ) -> None:
-        self._kafka_partition = kafka_partition
+        self._topic, self._kafka_partition = source.topic, kafka_partition
         self._position = self.yielded = start
         self._end = end
         self._where = where
@@ -264,10 +266,26 @@ class _Reader:
                 "level; plan again"
             )
         if silent_seconds > self._stall_seconds:
+            if self._leader_has(self._position):
+                raise UnreadableRecordError(
+                    f"{self._where}: offset {self._position} cannot be read: nothing arrived for "
+                    f"{self._stall_seconds:g} s, although the Kafka partition's leader answers and has it",
+                    self._position,
+                )
             raise UnreachableError(
                 f"{self._where}: nothing arrived for {self._stall_seconds:g} s at offset {self._position}"
                 f"{self._complaint}; check that the Kafka partition's leader runs"
             )
+
+    def _leader_has(self, offset: int) -> bool:
+        """Return whether the leader answers now that its log has that offset. A client that cannot take a batch apart
+        may fetch it again and again without a word."""
+        log = TopicPartition(self._topic, self._kafka_partition)
+        try:
+            bounds = self._consumer.get_watermark_offsets(log, timeout=LEADER_SECONDS)
+        except KafkaException:
+            return False
+        return bounds is not None and bounds[0] <= offset < bounds[1]
 
 
 def _get_offset(message: Message) -> int:

@@ -1,7 +1,7 @@
 """Finds the offsets that no reader gets, by reads in processes of their own: never one that can be read.
 
-Each process prints how far it got. Where it ends without getting any further, by an error about the batch, for lack of
-memory or by a signal, the next offset cannot be read.
+Each process prints how far it got. Where it ends without getting any further, by an error about the batch, because
+nothing comes although the leader answers, for lack of memory or by a signal, the next offset cannot be read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
 from typing import Final
@@ -33,6 +33,8 @@ from onceover.model.offsets import OffsetRange
 
 SEARCH_SECONDS: Final = 30.0
 """For the search of the end. Offsets behind what was proved by then are found once those before are decided on."""
+STALL_SECONDS: Final = 10.0
+"""Without a record, for a read of an offset of which a longer wait has brought none before."""
 READ_SECONDS: Final = 300.0
 """For one read, which goes on where it was by then; a reader gives up on a silent broker long before."""
 
@@ -108,10 +110,11 @@ def _find_batch_end(read: Read, bad: int, failure: Failure, log_end: int, is_ove
 
 def _read(source: KafkaSource, kafka_partition: int, start: int, end: int) -> tuple[int, Failure | None]:
     """Read `[start, end)` in a process, as `Read` says."""
+    impatient = replace(source, stall_seconds=min(source.stall_seconds, STALL_SECONDS))
     try:
         done = subprocess.run(
             [sys.executable, "-m", __name__],
-            input=Asked(source, kafka_partition, start, end).write().encode(),
+            input=Asked(impatient, kafka_partition, start, end).write().encode(),
             capture_output=True,
             env=build_environment(),
             timeout=READ_SECONDS,

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.integration.cut_logs import damage_batch, produce_compressed
+from tests.kafka_batches import RawRecord, send, split_gzip
 
-from onceover.errors import TransientError
+from onceover.errors import TransientError, UnreadableRecordError
 from onceover.kafka import unreadable_search
+from onceover.kafka.guarded_read import read_range
 from onceover.kafka.reader import KafkaSource
 from onceover.kafka.unreadable_search import Failure, explain, find_end, find_unreadable
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -132,3 +134,17 @@ def test_record_between_damaged_batches_is_not_named(broker: Broker, topic: str,
 
     assert [find(0), find(2), find(5), find(6)] == [(1, 5), (2, 5), (6, 9), (6, 9)]
     assert find_unreadable(broker.source(topic), OffsetRange(source, 5, 6), 10) is None
+
+
+@pytest.mark.stack
+def test_batch_that_a_client_fetches_without_end_is_named(broker: Broker, topic: str) -> None:
+    source, partition = broker.source(topic, stall_seconds=1), KafkaPartition("0a1b2c3d", 0)
+    broker.produce(topic, [b"a"])
+    assert send(broker.address, topic, 0, split_gzip([RawRecord(b"k", b"v" * 40)] * 3, 30)) == 1
+    broker.produce(topic, [b"b"])
+    with pytest.raises(UnreadableRecordError, match=r"offset 1 cannot be read: nothing arrived for 1 s, although"):
+        list(read_range(source, 0, 0, 5))
+    found = find_unreadable(source, OffsetRange(partition, 0, 5), 5)
+    assert found is not None
+    assert found.offsets == OffsetRange(partition, 1, 4)
+    assert [batch.column("value").to_pylist() for batch in read_range(source, 0, 4, 5)] == [[b"b"]]
