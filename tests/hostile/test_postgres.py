@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import cycle, islice
 from random import Random
 
 import pyarrow as pa
@@ -36,7 +37,11 @@ TRIES = 600
 AT_ONCE = 20
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 Rows = dict[str | None, str | None]
-COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"), Column("least", "text", "min")))
+NUMBERS = (-0.0, 0.0, float("inf"), float("-inf"), float("nan"), 5e-324, 1.7976931348623157e308, 0.1)
+COLUMNS = Columns(
+    (Column("kind", "text"),),
+    (Column("events", "bigint", "count"), Column("least", "text", "min"), Column("odd", "double precision", "max")),
+)
 
 
 def make_keys(numbers: list[int], file: str) -> Rows:
@@ -77,6 +82,7 @@ def stage_rows(connection: Connection, table: AggregateTable, stage: str, keys: 
             "kind": pa.array(keys, pa.string()),
             "events": pa.array([1] * len(keys), pa.int64()),
             "least": pa.array(keys.values(), pa.string()),
+            "odd": pa.array(islice(cycle(NUMBERS), len(keys)), pa.float64()),
         }
     )
     lines = format_rows(rows).decode().removesuffix("\n").split("\n")

@@ -170,7 +170,7 @@ class AggregateTable:
         connection.execute(
             sql.SQL(
                 "INSERT INTO onceover.revision_row (pipeline, window_start, revision, aggregates) "
-                "SELECT %s, window_start, %s, to_jsonb(t) FROM {} t WHERE window_start = %s"
+                "SELECT %s, window_start, %s, to_json(t) FROM {} t WHERE window_start = %s"
             ).format(self.table),
             [self.name, revision, window_start],
         )
@@ -178,14 +178,15 @@ class AggregateTable:
     def restore(self, connection: Connection, window_start: datetime, source: int, revision: int) -> int:
         """Replace one window's rows by those kept of revision `source`, as `revision`. Returns their number."""
         connection.execute(sql.SQL("DELETE FROM {} WHERE window_start = %s").format(self.table), [window_start])
-        return connection.execute(
+        restored = connection.execute(
             sql.SQL(
-                "INSERT INTO {table} SELECT (jsonb_populate_record(NULL::{table}, "
-                "aggregates || jsonb_build_object('revision', %s::integer))).* FROM onceover.revision_row "
-                "WHERE pipeline = %s AND window_start = %s AND revision = %s"
+                "INSERT INTO {table} SELECT (json_populate_record(NULL::{table}, aggregates)).* "
+                "FROM onceover.revision_row WHERE pipeline = %s AND window_start = %s AND revision = %s"
             ).format(table=self.table),
-            [revision, self.name, window_start, source],
-        ).rowcount
+            [self.name, window_start, source],
+        )
+        self.set_revision(connection, [window_start], revision)
+        return restored.rowcount
 
     def find_filled(self, connection: Connection, starts: Sequence[datetime]) -> list[datetime]:
         """Return those of these windows that have rows."""

@@ -81,7 +81,7 @@ def list_row_changes(
 
 def _select_kept(revision: str) -> sql.Composed:
     return sql.SQL(
-        "SELECT aggregates AS r FROM onceover.revision_row "
+        "SELECT aggregates::jsonb AS r FROM onceover.revision_row "
         "WHERE pipeline = %(pipeline)s AND window_start = %(start)s AND revision = {}"
     ).format(sql.Placeholder(revision))
 
