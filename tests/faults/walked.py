@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from random import Random
 
 from tests.faults.conftest import Jobs
@@ -17,7 +18,8 @@ from tests.integration.releases import accept_nameless, make_nameless, release
 from onceover.fault_points import RepairStep, Step
 from onceover.ledger import drivers, expiries
 from onceover.ledger.takings import list_takings, take_windows
-from onceover.model.window import format_moment, from_ms
+from onceover.ledger.windows import WindowState, list_windows
+from onceover.model.window import format_moment, from_ms, to_ms
 from onceover.retention.expire import carry_out
 
 LENGTH = 5  # minutes of a window
@@ -26,14 +28,16 @@ RUBBISH = b"{"
 
 @dataclass(slots=True)
 class Walk:
-    """What was produced, by offset: minute, kind and amount, None for rubbish. The first window loses its raw, so that
-    nothing comes into it any more from then on, and none of its records needs a release."""
+    """What was produced, by offset: minute, kind and amount, None for rubbish. The first window loses its text. Unless
+    Parquet holds its records too, it has expired, and nothing comes into it any more; none of its records needs a
+    release."""
 
     lane: Lane
     jobs: Jobs
     chance: Random
     produced: list[tuple[int, str, int] | None] = field(default_factory=list)
     minute: int = 0
+    has_lost_text: bool = False
     has_expired: bool = False
     has_cut_over: bool = False
 
@@ -59,6 +63,12 @@ class Walk:
             rows.setdefault((float(minute // LENGTH * LENGTH), kind), []).append(amount)
         return {key: (len(amounts), sum(amounts), max(amounts)) for key, amounts in rows.items()}
 
+    def list_certified(self) -> set[float]:
+        """Return the certified windows, by minutes after noon."""
+        with self.lane.ledger() as ledger:
+            rows = list_windows(ledger, self.lane.name, WindowState.CERTIFIED)
+        return {(to_ms(start) - NOON_MS) / 60_000 for row in rows if isinstance(start := row["window_start"], datetime)}
+
     def settle(self) -> None:
         end_lease(self.lane)
         self.lane.ingest()
@@ -75,7 +85,11 @@ class Walk:
 
 def come_late(walk: Walk) -> None:
     first = LENGTH if walk.has_expired else 0
+    walk.settle()
     walk.produce(*(walk.chance.randrange(first, walk.minute) for _ in range(3)))
+    walk.lane.ingest()
+    late = {x[0] // LENGTH * LENGTH for x in walk.produced[-3:] if x and (x[1] == "a" or walk.has_cut_over)}
+    assert not late & walk.list_certified(), "by the landing itself, before a sweep compares rows"
 
 
 def land_twice(walk: Walk) -> None:
@@ -130,13 +144,15 @@ def skip_offsets(walk: Walk) -> None:
 
 
 def compact(walk: Walk) -> None:
-    walk.settle()
+    walk.make_window()
     done = walk.lane.compact()
     assert done
     assert {each.why for each in done} == {None}
 
 
 def expire(walk: Walk) -> None:
+    if walk.has_lost_text:
+        return
     walk.settle()
     with walk.lane.ledger() as ledger:
         listed = expiries.list_expirable(ledger, walk.lane.name, 0)
@@ -145,7 +161,7 @@ def expire(walk: Walk) -> None:
         epoch = drivers.acquire(ledger, walk.lane.name, "test")
         carry_out(ledger, epoch, walk.lane.files())
         drivers.end_epoch(ledger, epoch)
-    walk.has_expired = True
+    walk.has_lost_text, walk.has_expired = True, not due[0].compacted
 
 
 def contest(walk: Walk) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import takewhile
 
 import psutil
@@ -22,6 +23,31 @@ def test_airflow_killed_in_mid_repair_publishes_once(
     lanes: Callable[..., Lane], stack: Stack, airflow: AirflowRest
 ) -> None:
     lane = lanes()
+    run = kill_in_mid_repair(lane, stack, airflow)
+    assert any(map(lives, list_spark(lane))), "the application goes on, although no process watches it"
+    wait_for(lambda: read_revisions(lane) == [1], 120, "it to publish")
+    wait_for(lambda: not airflow.healthy(), 60, "Airflow to miss its scheduler")
+    assert read_task(airflow, run) == ("running", 1), "for all that Airflow knows"
+    assert_ends_right(lane, run, stack, airflow)
+
+
+def test_repair_killed_with_airflow_is_done_by_its_retry(
+    lanes: Callable[..., Lane], stack: Stack, airflow: AirflowRest
+) -> None:
+    lane = lanes()
+    run = kill_in_mid_repair(lane, stack, airflow)
+    wait_for(lambda: read_repair(lane) == "claimed", 120, "the application to claim its window", every_s=0.02)
+    for each in list_spark(lane):
+        with suppress(psutil.NoSuchProcess):  # a child may end with its parent
+            each.kill()
+    wait_for(lambda: not any(map(lives, list_spark(lane))), 30, "the application to be gone")
+    assert (read_repair(lane), read_revisions(lane)) == ("claimed", [0]), "it was killed before it published"
+    wait_for(lambda: not airflow.healthy(), 60, "Airflow to miss its scheduler")
+    assert_ends_right(lane, run, stack, airflow)
+
+
+def kill_in_mid_repair(lane: Lane, stack: Stack, airflow: AirflowRest) -> str:
+    """Request the repair of a doubled window, kill scheduler, worker and task once Spark starts; return the run."""
     count_twice(lane)
     assert lane.aggregates() == {(0.0, "a"): (2, 2, 1)}
     wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 300, "the form to list the pipeline")
@@ -29,9 +55,9 @@ def test_airflow_killed_in_mid_repair_publishes_once(
     run = airflow.trigger("repair_on_call", asked)
     wait_for(lambda: bool(list_spark(lane)), 120, "the task to start Spark", every_s=0.05)
 
-    alone = next(each for each in list_spark(lane) if each.ppid() not in {other.pid for other in list_spark(lane)})
+    first = next(each for each in list_spark(lane) if each.ppid() not in {other.pid for other in list_spark(lane)})
     scheduler = psutil.Process(stack.find_pid(SCHEDULER))
-    task_and_worker = list(takewhile(lambda each: each != scheduler, alone.parents()))
+    task_and_worker = list(takewhile(lambda each: each != scheduler, first.parents()))
     assert (len(task_and_worker), task_and_worker[-1].ppid()) == (2, scheduler.pid)
     assert read_task(airflow, run) == ("running", 1)
     assert read_revisions(lane) == [0]
@@ -39,16 +65,19 @@ def test_airflow_killed_in_mid_repair_publishes_once(
     for each in task_and_worker:
         each.kill()
     wait_for(lambda: not any(map(lives, task_and_worker)), 30, "the task and its worker to be gone")
-    assert lives(alone), "the application goes on, although no process watches it"
-    wait_for(lambda: read_revisions(lane) == [1], 120, "it to publish")
-    wait_for(lambda: not airflow.healthy(), 60, "Airflow to miss its scheduler")
-    assert read_task(airflow, run) == ("running", 1), "for all that Airflow knows"
+    return run
 
+
+def assert_ends_right(lane: Lane, run: str, stack: Stack, airflow: AirflowRest) -> None:
+    """Start the scheduler again, and see that the run ends by itself, with its window published once."""
     assert stack.up({"airflow"}) == [SCHEDULER]
+    wait_for(lambda: read_task(airflow, run)[0] in ("success", "failed"), 300, "the task to end")
+    assert read_task(airflow, run) == ("success", 2), "Airflow ran the task again by itself"
+    assert read_repair(lane) != "claimed", "the second try did what the first had left"
     airflow.wait_for_run("repair_on_call", run, 300)
     assert airflow.run("repair_on_call", run)["state"] == "success"
-    assert read_task(airflow, run) == ("success", 2), "Airflow ran the task again by itself"
-    assert (list_states(lane), read_revisions(lane)) == (["certified"], [1]), "and nothing was published again"
+    assert (list_states(lane), read_revisions(lane)) == (["certified"], [1]), "it was published once"
+    assert read_repair(lane) == "confirmed"
     assert lane.aggregates() == {(0.0, "a"): (1, 1, 1)}
 
 
@@ -77,3 +106,11 @@ def read_revisions(lane: Lane) -> list[int]:
     with lane.ledger() as ledger:
         rows = ledger.execute(f"SELECT revision FROM aggregates.{lane.name}").fetchall()  # a name of the test's own
     return [row["revision"] for row in rows]
+
+
+def read_repair(lane: Lane) -> str:
+    """Return the state of the one repair of the lane that was requested."""
+    with lane.ledger() as ledger:
+        rows = ledger.execute("SELECT state FROM onceover.repair WHERE pipeline = %s", [lane.name]).fetchall()
+    (state,) = (str(row["state"]) for row in rows)
+    return state
