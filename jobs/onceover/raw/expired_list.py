@@ -26,6 +26,7 @@ class ExpiredList:
     def __init__(self, store: RawStore, layout: Layout) -> None:
         self._store = store
         self._path = layout.expired_windows
+        self._written: dict[datetime, str] = {}  # a move that fails in each turn adds one line, not one a turn
 
     def add(self, starts: Iterable[datetime]) -> None:
         """Write down that the text of these windows is about to be moved away; twice is as good as once. Raise as
@@ -60,9 +61,11 @@ class ExpiredList:
         return frozenset(start for start, said in found.items() if said == _EXPIRED)
 
     def _append(self, said: str, starts: Iterable[datetime]) -> None:
+        new = [start for start in starts if self._written.get(start) != said]
         # The first line break ends what an append that was cut short has left.
-        text = "".join(f"\n{said} {format_moment(start)}" for start in starts)
+        text = "".join(f"\n{said} {format_moment(start)}" for start in new)
         if text and not self._store.append(self._path, [f"{text}\n".encode()]).proved:
             raise UnknownOutcomeError(
                 f"{self._path} on {self._store.where} may not be whole; the next try writes again"
             )
+        self._written |= dict.fromkeys(new, said)

@@ -179,8 +179,12 @@ def test_list_of_expired_windows_outlives_a_torn_append(where: str, root: str) -
     assert files.expired.read() == frozenset()
     files.expired.add([noon, later])
     files.append(files.layout.expired_windows, [b"\nexpired 2026-03-0"])  # the process was killed
+    length = files.read_length(files.layout.expired_windows)
     files.expired.add([noon])
-    assert files.expired.read() == {noon, later}
+    assert files.read_length(files.layout.expired_windows) == length, "a move that is tried again adds no line"
+    other = WindowFiles(where, files.layout).expired
+    other.add([noon])
+    assert other.read() == {noon, later}
     files.expired.remove([noon])
     assert files.expired.read() == {later}
     assert files.list_files() == [], "it is no raw"
