@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
 
+import psutil
 import pytest
 from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
@@ -57,14 +58,21 @@ class LateRecords:
                 self.landed += 1
 
 
+def count_cpu_seconds(connection: Connection) -> float:
+    """Return what this process and its server's have used, whatever else the machine does."""
+    own, server = time.process_time(), psutil.Process(connection.info.backend_pid).cpu_times()
+    return own + server.user + server.system
+
+
 def test_landings_go_on_beside_a_request_for_all_windows(connection: Connection, ledger: LargeLedger) -> None:
     epoch = drivers.acquire(connection, NAME, "test")
     with LateRecords(epoch) as late:
-        took, began = {}, time.monotonic()
+        took, began = {}, count_cpu_seconds(connection)
 
         def note(what: str) -> None:
             nonlocal began
-            took[what], began = round(time.monotonic() - began, 1), time.monotonic()
+            now = count_cpu_seconds(connection)
+            took[what], began = round(now - began, 1), now
 
         request_id = repair_requests.create_request(
             connection, NAME, "kim", "a test", {start_of(n): [] for n in range(WINDOWS)}, unblock=True
