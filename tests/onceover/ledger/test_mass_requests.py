@@ -61,7 +61,7 @@ class LateRecords:
 def count_cpu_seconds(connection: Connection) -> float:
     """Return what this process and its server's have used, whatever else the machine does."""
     own, server = time.process_time(), psutil.Process(connection.info.backend_pid).cpu_times()
-    return own + server.user + server.system
+    return float(own + server.user + server.system)
 
 
 def test_landings_go_on_beside_a_request_for_all_windows(connection: Connection, ledger: LargeLedger) -> None:
