@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 import pytest
 import requests
-from tests.airflow_users import read_password
+from tests.airflow_users import log_in
 from tests.hostile.routes import LOGIN, PUBLIC, VISITORS, fill, is_refused, make_headers, make_token
 
 from onceover.config.endpoints import address
@@ -42,12 +42,6 @@ def routes(airflow: AirflowRest) -> list[tuple[str, str]]:
     assert len(of_airflow) > 80
     assert len(of_page) > 15
     return sorted({*of_airflow, *of_page})
-
-
-def log_in(stack: Stack, user: str) -> str:
-    login = {"username": user, "password": read_password(stack, user)}
-    answer = requests.post(f"{address('airflow')}/auth/token", json=login, timeout=60)
-    return str(answer.json()["access_token"])
 
 
 def ask(method: str, path: str, number: int, token: str | None) -> requests.Response:
