@@ -43,6 +43,15 @@ def insert_windows(connection: Connection, registered: RegisteredPipeline, start
     )
 
 
+def skip_expiry_ids(connection: Connection) -> None:
+    """Number later expiries beyond those of any lost ledger, by the clock: its files may still wait for their deletion,
+    under their numbers, and one of this ledger's would be taken for moved."""
+    connection.execute(
+        "SELECT setval(s, greatest(nextval(s), extract(epoch FROM clock_timestamp())::bigint)) "
+        "FROM pg_get_serial_sequence('onceover.expiry', 'expiry_id') s"
+    )
+
+
 def expire_rows_without_raw(
     connection: Connection, registered: RegisteredPipeline, with_raw: Iterable[datetime]
 ) -> list[datetime]:

@@ -94,6 +94,7 @@ def write_ledger(
     with connection.transaction():
         require_no_batches(connection, name)
         rebuilt.forget_losses(connection, name)
+        rebuilt.skip_expiry_ids(connection)
         rebuilt.insert_windows(connection, registered, starts)
         expired = rebuilt.expire_rows_without_raw(connection, registered, starts.difference(without_text))
         _put_partitions(connection, epoch, contents, logs)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from bench.large_ledger import pipeline
 
+from onceover.cli.doctor.postgres import _check_ingest
 from onceover.errors import FencedError
 from onceover.ledger import batches, drivers, frontiers
 from onceover.ledger.catalog import register_pipeline
@@ -147,3 +148,11 @@ def test_endless_restarts_are_no_progress(driver: Driver) -> None:
         drivers.end_epoch(driver.connection, driver.epoch)
         driver.epoch = drivers.acquire(driver.connection, driver.name, "another")
         assert (driver.read("progress_at", "driver") == NOON) == keeps_clock
+
+
+def test_doctor_names_a_driver_that_is_stalled(driver: Driver) -> None:
+    assert list(_check_ingest(driver.connection, driver.name)) == []
+    driver.connection.execute("UPDATE onceover.driver SET progress_at = %s WHERE pipeline = %s", [NOON, driver.name])
+    drivers.beat(driver.connection, driver.epoch)
+    (outcome,) = _check_ingest(driver.connection, driver.name)
+    assert (outcome.state, "Ingest is stalled" in outcome.what) == ("wrong", True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from onceover.cli.doctor.outcome import Outcome
 from onceover.config.endpoints import address
@@ -10,12 +11,14 @@ from onceover.detection.evidence import read_evidence
 from onceover.errors import OnceoverError, TransientError, UsageError
 from onceover.explain.finding_text import describe_finding
 from onceover.explain.next_steps import list_pipeline_steps
+from onceover.explain.page.ingest import read_ingest
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import HEAD, Connection, connect, require_current
 from onceover.ledger.windows import WindowState, find_next_log_expiry, list_windows
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import format_moment, from_ms
 from onceover.model.wording import format_list, pluralize
+from onceover.observability.snapshot import DriverState
 
 POSTGRES = 15
 _MAJOR = 10_000
@@ -75,7 +78,16 @@ def _check_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outc
         )
     if not (seen.findings or blocked or damaged or failed):
         yield Outcome(name, "fine", f"no window has failed, {seen.open_windows} open")
+    yield from _check_ingest(connection, name)
     yield from _check_log(connection, name)
+
+
+def _check_ingest(connection: Connection, name: str) -> Iterator[Outcome]:
+    """Name a driver that is stalled, or dead: an alert wakes a person for both, who runs the doctor first."""
+    ingest = read_ingest(connection, name)
+    if ingest.advice and ingest.driver is not DriverState.STOPPED:
+        state: Literal["note", "wrong"] = "wrong" if ingest.driver is DriverState.ALIVE else "note"
+        yield Outcome(f"ingest of {name}", state, f"{ingest.sentence} {ingest.advice} `onceover ingest {name}`")
 
 
 def _check_log(connection: Connection, name: str) -> Iterator[Outcome]:
