@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -51,12 +52,9 @@ NEW = Signals(
     too_many=0,
     too_few=0,
 )
-BUSY = Signals(
-    pipeline="flights",
-    driver=DriverState.ALIVE,
-    progress_at=START,
+BUSY = replace(
+    NEW,
     watermark=START - timedelta(seconds=640),
-    held_since=None,
     landed=70,
     superseded=3,
     last_batch=LastBatch(1.5, 2.25, START - timedelta(seconds=20)),
@@ -66,8 +64,6 @@ BUSY = Signals(
     },
     windows={WindowState.OPEN: 2, WindowState.CLOSED: 1, WindowState.FAILED: 1, WindowState.REPAIRING: 1,
              WindowState.CERTIFIED: 40, WindowState.EXPIRED: 300},
-    overdue=0,
-    log_retention=WEEK,
     log_until=WEEK - 7200,
     findings={Kind.LATE: 4, Kind.HOLE: 1, Kind.DUPLICATED: 1},
     holes={Reason.LOST: 12},

@@ -48,14 +48,16 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
     that holds more than had expired is kept, or brought back if it was moved.
     """
     expiring = expiries.list_files_to_move(connection, epoch.pipeline, MOST_AT_ONCE)
-    sole_copies = _find_sole_copies(connection, epoch.pipeline, files, expiring)
-    if without_raw := _list_expired(connection, epoch.pipeline, expiring):
+    substitutes = _list_substitutes(connection, epoch.pipeline, expiring)
+    sole_copies = _find_sole_copies(files, substitutes)
+    # Of the others no Parquet file replaces the text: once it is moved away, they have no raw.
+    if without_raw := [start for start in _list_starts(expiring) if start not in substitutes]:
         drivers.beat(connection, epoch)
         files.expired.add(without_raw)  # before any of them moves
     for file in expiring:
         _move_or_keep(connection, epoch, files, file, file.window_start in sole_copies)
     aside = expiries.list_files_to_delete(connection, epoch.pipeline, MOST_AT_ONCE)
-    sole_copies = _find_sole_copies(connection, epoch.pipeline, files, aside)
+    sole_copies = _find_sole_copies(files, _list_substitutes(connection, epoch.pipeline, aside))
     postponed = [file for file in aside if file.window_start in sole_copies]
     if postponed:
         expiries.postpone_deletions(connection, epoch, [file.expiry_id for file in postponed])
@@ -126,25 +128,26 @@ def _has_grown(file: ExpiringFile, length: int | None) -> bool:
     return file.window_start is not None and (length or 0) > file.bytes
 
 
-def _list_expired(connection: Connection, pipeline: str, moving: Sequence[ExpiringFile]) -> list[datetime]:
-    """Return the windows that have no raw once these files are moved away: no Parquet file replaces their text."""
-    starts = [file.window_start for file in moving if file.window_start is not None]
-    not_expired = compactions.list_substitutes(connection, pipeline, starts)
-    return [start for start in starts if start not in not_expired]
-
-
 def _forget_expired(files: ExpiringFiles, file: ExpiringFile) -> None:
     if file.window_start is not None:
         files.expired.remove([file.window_start])
 
 
-def _find_sole_copies(
-    connection: Connection, pipeline: str, files: ExpiringFiles, texts: Sequence[ExpiringFile]
-) -> set[datetime]:
-    """Return the windows whose text is the sole copy, because the Parquet file that should replace it is missing. Files
-    that expire without a Parquet file do not count."""
-    starts = [text.window_start for text in texts if text.window_start is not None]
-    needed = compactions.list_substitutes(connection, pipeline, starts)
+def _list_starts(texts: Sequence[ExpiringFile]) -> list[datetime]:
+    return [text.window_start for text in texts if text.window_start is not None]
+
+
+def _list_substitutes(
+    connection: Connection, pipeline: str, texts: Sequence[ExpiringFile]
+) -> Mapping[datetime, CompactedFile | None]:
+    """Return, of the windows whose text a Parquet file is to replace, that file. Files that expire without one do not
+    count."""
+    starts = _list_starts(texts)
+    return compactions.list_substitutes(connection, pipeline, starts) if starts else {}
+
+
+def _find_sole_copies(files: ExpiringFiles, needed: Mapping[datetime, CompactedFile | None]) -> set[datetime]:
+    """Return the windows whose text is the sole copy, because the Parquet file that should replace it is missing."""
     present = files.find_parquet_files({start: compacted for start, compacted in needed.items() if compacted})
     return needed.keys() - present.keys()
 

@@ -61,6 +61,8 @@ def test_rebuild_waits_for_what_the_log_may_have_changed(connection: Connection)
         "SELECT unknown_from FROM onceover.kafka_partition WHERE pipeline = %s", [registered.name]
     ).fetchall()
     assert rows == [{"unknown_from": 5}], "before 5 the log has nothing left to compare"
+    (row,) = connection.execute("SELECT last_value > 1e9 AS is_beyond FROM onceover.expiry_expiry_id_seq").fetchall()
+    assert row["is_beyond"], "no file of the lost ledger's has the number of a later expiry"
 
 
 def test_restored_contracts_replace_the_first_and_cut_batches(connection: Connection) -> None:
