@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
-from onceover.config.pipeline_tables import ContractTable, PipelineTable
+from onceover.config.pipeline_tables import ContractTable, PipelineTable, list_skipped_measures
 from onceover.model.contract import Contract, Key, Measure
 from onceover.model.pipeline import NAME, NAME_RULE, IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
 
@@ -80,6 +80,7 @@ def _build_contract(table: ContractTable) -> Contract:
     values["measures"] = tuple(
         Measure(name, *each) for name, one_sql in table.measures.items() for each in one_sql.items()
     )
+    values["measures"] += tuple(Measure(*each) for each in list_skipped_measures(table.on_null, table.measures))
     return Contract(**values)
 
 

@@ -7,7 +7,7 @@ or wrong value. Rules across keys are validators of the later key, so that one p
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationInfo
@@ -19,7 +19,7 @@ from onceover.config.kafka_properties import explain_bad_value, explain_refusal
 from onceover.config.mistakes import suggest_name
 from onceover.config.raw_stores import list_raw_stores
 from onceover.model.batch_plan import SHARDING
-from onceover.model.contract import OPERATIONS
+from onceover.model.contract import OPERATIONS, SKIPPED
 from onceover.model.pipeline import NAME, NAME_RULE, OFFSET_STORES, SINKS
 from onceover.model.window import DAY_MINUTES, is_window_length
 
@@ -122,6 +122,21 @@ def _check_measure(table: dict[str, str]) -> dict[str, str]:
     return table
 
 
+def list_skipped_measures(on_null: str, measures: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str, str]]:
+    """Return name, operation and SQL of the measures that count what the others skip."""
+    if on_null != "skip":
+        return []
+    return [(f"{name}_{SKIPPED}", SKIPPED, name) for name, one in measures.items() if "*" not in one.values()]
+
+
+def _reject_taken_skips(on_null: str, info: ValidationInfo) -> str:
+    taken = {**info.data.get("measures", {}), **info.data.get("keys", {})}
+    for name, _, measure in list_skipped_measures(on_null, info.data.get("measures", {})):
+        if name in taken:
+            raise _wrong(f"counts what {measure} skips as {name}, and a column has that name", "rename that column")
+    return on_null
+
+
 def check_offset_path(store: str, path: str) -> str | None:
     """Return what is wrong with that path for that offset store, else None. Only stores that keep files have a path."""
     if not path:
@@ -201,6 +216,9 @@ class ContractTable:
     required: Annotated[tuple[Text, ...], AfterValidator(_require_distinct), AfterValidator(_require_json)] = ()
     tombstone: Annotated[Text, _require_one_of(("quarantine", "record"))] = "quarantine"
     keys: dict[Column, Text] = Field(default_factory=dict, max_length=MAX_KEYS)
+    on_null: Annotated[Text, _require_one_of(("quarantine", "skip")), AfterValidator(_reject_taken_skips)] = (
+        "quarantine"
+    )
     bounds: BoundsTable = Field(default_factory=BoundsTable)
 
 

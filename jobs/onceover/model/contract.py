@@ -23,7 +23,8 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A column that aggregates records. `operation` is count, sum, min or max; `sql` of a count may be `*`."""
+    """A column that aggregates records. `operation` is count, sum, min or max, and `sql` of a count may be `*`; or
+    `skipped`, which counts the records for which the SQL of the measure that `sql` names threw."""
 
     name: str
     operation: str
@@ -35,7 +36,8 @@ class Contract:
     """The rules that place and count a record. Versioned in the ledger: the same fingerprint is the same contract.
 
     Event time may lie at most `horizon_ms` before and `skew_ms` after the Kafka timestamp; None is no bound.
-    `schema` is Spark DDL and empty unless `format` is json.
+    `schema` is Spark DDL and empty unless `format` is json. A record whose SQL of a measure throws goes to quarantine,
+    or, if `on_null` is `skip`, counts as null for it.
     """
 
     topic: str
@@ -49,6 +51,7 @@ class Contract:
     measures: tuple[Measure, ...]
     horizon_ms: int | None
     skew_ms: int | None
+    on_null: str = "quarantine"
 
     def definition(self) -> dict[str, Any]:
         """Return JSON values, in a form that every later `from_definition` reads."""
@@ -75,6 +78,8 @@ class Contract:
 KEY_TYPES = frozenset({"text", "boolean", "smallint", "integer", "bigint", "numeric", "date", "timestamptz"})
 MEASURE_TYPES = KEY_TYPES | {"real", "double precision"}
 OPERATIONS = ("count", "sum", "min", "max")
+SKIPPED = "skipped"
+"""The operation of a measure that counts the records that another measure skipped, and the end of its name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from onceover.model.contract import Contract, Measure
+from onceover.model.contract import SKIPPED, Contract, Measure
 
 
 def aggregate(contract: Contract, beside: Sequence[str] = ()) -> Callable[[DataFrame], DataFrame]:
@@ -31,6 +31,6 @@ def aggregate(contract: Contract, beside: Sequence[str] = ()) -> Callable[[DataF
 
 def _aggregate_measure(measure: Measure) -> Column:
     column = F.col(f"m_{measure.name}")
-    if measure.operation == "count":
+    if measure.operation in ("count", SKIPPED):
         return F.sum(column.cast("bigint"))
     return {"sum": F.sum, "min": F.min, "max": F.max}[measure.operation](column)

@@ -30,10 +30,11 @@ from pyspark.sql.types import (
 
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.errors import TerminalError
-from onceover.model.contract import Column, Columns, Contract, Measure
-from onceover.spark.contract_sql import make_visible, parses_decimals
+from onceover.model.contract import SKIPPED, Column, Columns, Contract, Measure
+from onceover.spark.contract_sql import find_unguarded, make_visible, strict_casts
+from onceover.spark.json_fields import READABLE_TYPES, list_unreadable_types
 from onceover.spark.json_value import parse_document
-from onceover.spark.session import MEANING
+from onceover.spark.session import MEANING, OLD_MEANING
 
 _POSTGRES: Mapping[type[DataType], str] = {
     StringType: "text",
@@ -70,6 +71,7 @@ _SPECIAL = re.compile(
     re.IGNORECASE,
 )
 _SCHEMA_REMEDY = 'write it like "origin STRING, dep_delay INT"'
+_CASTS = {"decimal": "DECIMAL(28, 6)", "timestamp": "TIMESTAMP"}
 _KINDS = "a string, integer, boolean, date, timestamp or decimal"
 
 
@@ -115,6 +117,13 @@ class _Check:
                     f"the Spark session has {setting}={actual}, and pipeline SQL means {value}; make the session with "
                     "onceover.spark.session.build"
                 )
+        if old := sorted(
+            name for name in self._spark.conf.getAll if name.startswith(OLD_MEANING) and name not in MEANING
+        ):
+            raise TerminalError(
+                f"the Spark session has {old[0]}, which gives SQL another meaning; take it out of spark-defaults.conf and "
+                "of the options of spark-submit"
+            )
         contract = self._contract
         schema = self._parse_schema() if contract.format == "json" else StructType()
         if self._mistakes:
@@ -137,7 +146,8 @@ class _Check:
             input_, result = self._check_measure(seen, measure)
             if input_ is not None and result:
                 types[f"m_{measure.name}"] = inputs[measure.name] = input_
-                measures.append(Column(measure.name, result, measure.operation))
+                operation = "count" if measure.operation == SKIPPED else measure.operation
+                measures.append(Column(measure.name, result, operation))
         if self._mistakes:
             raise MistakesError(self._mistakes)
         return CheckedContract(
@@ -157,6 +167,8 @@ class _Check:
         except PySparkException as error:
             self._refuse("schema", _extract_reason(error), _SCHEMA_REMEDY)
             return StructType()
+        for path, kind in list_unreadable_types(schema):
+            self._refuse("schema", f"field {path} is of type {kind}", f"declare it as {READABLE_TYPES}")
         names = [name.lower() for name in schema.fieldNames()]
         for name in sorted({name for name in names if names.count(name) > 1}):
             self._refuse("schema", f"field {name} is declared twice; case does not matter", "rename one")
@@ -177,8 +189,9 @@ class _Check:
         """Return the SQL's type, or None after adding its mistake."""
         try:
             written = _list_classes(self._spark._jsparkSession.sessionState().sqlParser().parseExpression(sql).toJSON())
-            frame = seen.select(F.expr(sql).alias("it"))
-            plan = frame._jdf.queryExecution().analyzed()
+            with strict_casts(self._spark):
+                frame = seen.select(F.expr(sql).alias("it"))
+                plan = frame._jdf.queryExecution().analyzed()
         except PySparkException as error:
             names = "key (STRING), value and kafka_timestamp (TIMESTAMP)"
             self._refuse(key, f"{_extract_reason(error)} in {_shorten(sql)}", f"write Spark SQL over {names}")
@@ -200,10 +213,12 @@ class _Check:
         elif special:
             literal = special[1] or special[2]
             self._refuse(key, f"'{literal}' changes from run to run", "take kafka_timestamp or a field of the record")
-        elif parses_decimals(plan.expressions().apply(0)):
-            what = "makes decimals out of a text, and one number of 30 bytes can take it minutes"
-            remedy = "declare it in the schema, or cast one string at a time, such as CAST(... AS DECIMAL(18, 6))"
-            self._refuse(key, f"{_shorten(sql)} {what}", remedy)
+        elif made := find_unguarded(plan.expressions().apply(0)):
+            why = (
+                "one number of 30 bytes can take minutes" if made == "decimal" else "Spark adds today's date to a time"
+            )
+            remedy = f"declare it in the schema, or cast one string at a time, such as CAST(... AS {_CASTS[made]})"
+            self._refuse(key, f"{_shorten(sql)} makes a {made} out of a text, and {why}", remedy)
         elif not plan.deterministic():
             self._refuse(key, f"{_shorten(sql)} is not deterministic", "use functions that always return the same")
         else:
@@ -215,7 +230,7 @@ class _Check:
             return None
         postgres = _POSTGRES.get(type(kind))
         if isinstance(kind, FloatType | DoubleType):
-            self._refuse(key, f"is of type {kind.simpleString()}", "cast it, such as CAST(... AS DECIMAL(18, 6))")
+            self._refuse(key, f"is of type {kind.simpleString()}", "cast it, such as CAST(... AS DECIMAL(28, 6))")
             return None
         if postgres is None or (isinstance(kind, StringType) and kind.simpleString() != "string"):
             self._refuse(key, f"is of type {kind.simpleString()}", f"make it {_KINDS}, such as CAST(... AS STRING)")
@@ -225,7 +240,7 @@ class _Check:
     def _check_measure(self, seen: DataFrame, measure: Measure) -> tuple[DataType | None, str | None]:
         """Return the type that the measure's SQL is cast to before aggregation, and the result's PostgreSQL type."""
         key = f"measures.{measure.name}.{measure.operation}"
-        if measure.operation == "count" and measure.sql == "*":
+        if measure.operation == SKIPPED or (measure.operation == "count" and measure.sql == "*"):
             return IntegerType(), "bigint"
         kind = self._find_type(seen, key, measure.sql)
         if kind is None or measure.operation == "count":
@@ -243,7 +258,7 @@ class _Check:
             self._refuse(key, what, f"cast it, such as CAST(... AS DECIMAL({_WIDEST_SUMMED}, {min(kind.scale, 6)}))")
         elif isinstance(kind, FloatType | DoubleType):
             what = f"a sum of {kind.simpleString()} depends on the order of the records"
-            self._refuse(key, what, "cast it, such as CAST(... AS DECIMAL(18, 6))")
+            self._refuse(key, what, "cast it, such as CAST(... AS DECIMAL(28, 6))")
         else:
             self._refuse(key, f"a {kind.simpleString()} cannot be summed", "take an integer or a decimal")
         return None, None

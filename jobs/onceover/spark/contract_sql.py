@@ -1,8 +1,17 @@
-"""The contract's SQL as columns, in which no string becomes a decimal that takes minutes to write out."""
+"""The contract's SQL as columns: a function of the record alone, in which what cannot be cast throws.
+
+The SQL is analyzed in ANSI mode: a cast, an arithmetic operation or a parse that has no exact result throws, and the
+record goes to quarantine, where otherwise null or a number that wrapped around would count. Two things that ANSI mode
+allows throw too: a text without a date that is cast to a timestamp, to which Spark adds today's date, and a text with
+the name of a time zone, whose rules change from one release of Java to the next. So does a text whose cast to a decimal
+would take minutes.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -10,10 +19,15 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType, TimestampType
 
 from onceover.model.contract import Contract
-from onceover.spark.json_value import blank_huge
 
-_PARSERS = {"JsonToStructs", "CsvToStructs", "XmlToStructs", "VariantGet"}
-_TEXTS = ("string", "variant", "char")
+_ANSI: Final = "spark.sql.ansi.enabled"
+_PARSERS: Final = {"JsonToStructs", "CsvToStructs", "XmlToStructs", "VariantGet"}
+_TEXTS: Final = ("string", "variant", "char")
+_GUARDED: Final = ("decimal", "timestamp")
+# Spark writes out all digits of a number that it casts to a decimal: 1e9999999 keeps a core busy for 20 s, 1e99999999
+# for hours, and 400,000 plain digits for 6 s.
+_NO_DECIMAL: Final = r"[eE][+-]?\d{3}|\d[\d.]{100}|(?!\d)\p{Nd}"
+_DATED: Final = r"^[\x00-\x20\x7F]*[+-]?\d{4}[^A-Za-z]*(?:T[^A-Za-z]*)?(?:(?:Z|UTC|GMT|UT)[^A-Za-z]*)?$"
 
 
 def make_visible(spark: SparkSession, contract: Contract, schema: StructType) -> DataFrame:
@@ -23,34 +37,47 @@ def make_visible(spark: SparkSession, contract: Contract, schema: StructType) ->
     return spark.createDataFrame([], StructType([StructField(name, kind) for name, kind in fields]))
 
 
+@contextmanager
+def strict_casts(spark: SparkSession) -> Iterator[None]:
+    """Analyze the block's SQL so that what has no exact result throws."""
+    before = spark.conf.get(_ANSI)
+    spark.conf.set(_ANSI, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(_ANSI, str(before))
+
+
 def read_sql(spark: SparkSession, seen: DataFrame, sql: str) -> Column:
-    """Return the SQL over the columns of `seen`, by their names, for any frame that has them. A string that is cast to
-    a decimal, also implicitly, is null if it is too large a number: one of an exponent of three digits or of more than
-    a hundred digits."""
-    expression = seen.select(F.expr(sql).alias("it"))._jdf.queryExecution().analyzed().expressions().apply(0)
-    (of_alias,) = _list_children(expression)
-    if not any(map(_is_decimal_of_string, _walk(of_alias))):
-        return F.expr(sql)
+    """Return the SQL over the columns of `seen`, by their names, for any frame that has them."""
+    with strict_casts(spark):
+        plan = seen.select(F.expr(sql).alias("it"))._jdf.queryExecution().analyzed()
+    (of_alias,) = _list_children(plan.expressions().apply(0))
     return _to_column(spark, _rewrite(spark, of_alias))
 
 
-def parses_decimals(expression: Any) -> bool:
-    """Return whether the analyzed expression makes decimals out of a text in another way than by a cast of a string."""
-    return any(
-        (_name(node) in _PARSERS or (_name(node) == "Cast" and not _is_decimal_of_string(node) and _holds_string(node)))
-        and "decimal" in node.dataType().simpleString()
-        for node in _walk(expression)
-    )
+def find_unguarded(expression: Any) -> str | None:
+    """Return the type, decimal or timestamp, that the analyzed expression makes out of a text in another way than by a
+    cast of a string, or out of a time of day."""
+    for node in _walk(expression):
+        kind = node.dataType().simpleString()
+        for guarded in _GUARDED:
+            if guarded not in kind or _is_guarded(node, guarded):
+                continue
+            if _name(node) in _PARSERS or (_name(node) == "Cast" and _holds_text(node)):
+                return guarded
+    return None
 
 
-def _is_decimal_of_string(node: Any) -> bool:
-    if _name(node) != "Cast" or not node.dataType().simpleString().startswith("decimal"):
+def _is_guarded(node: Any, guarded: str) -> bool:
+    if _name(node) != "Cast" or not node.dataType().simpleString().startswith(guarded):
         return False
     return any(child.dataType().simpleString() == "string" for child in _list_children(node))
 
 
-def _holds_string(node: Any) -> bool:
-    return any(kind in child.dataType().simpleString() for child in _list_children(node) for kind in _TEXTS)
+def _holds_text(node: Any) -> bool:
+    kinds = [child.dataType().simpleString() for child in _list_children(node)]
+    return any(text in kind for kind in kinds for text in _TEXTS) or any(kind.startswith("time(") for kind in kinds)
 
 
 def _rewrite(spark: SparkSession, node: Any) -> Any:
@@ -59,9 +86,27 @@ def _rewrite(spark: SparkSession, node: Any) -> Any:
     if _name(node) == "AttributeReference":
         return jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute.quoted(node.name())
     children = [_rewrite(spark, child) for child in _list_children(node)]
-    if _is_decimal_of_string(node):
-        children = [_to_expression(spark, blank_huge(_to_column(spark, child))) for child in children]
-    return node.withNewChildren(jvm.PythonUtils.toSeq(children)) if children else node
+    if not children:
+        return node
+    for guarded, guard in (("decimal", _refuse_huge), ("timestamp", _refuse_undated)):
+        if _is_guarded(node, guarded):
+            children = [_to_expression(spark, guard(_to_column(spark, child))) for child in children]
+    return node.withNewChildren(jvm.PythonUtils.toSeq(children))
+
+
+def _refuse_huge(text: Column) -> Column:
+    why = "is too large a number for a decimal, or not written in the digits 0 to 9"
+    return _throw(text, text.rlike(_NO_DECIMAL), why)
+
+
+def _refuse_undated(text: Column) -> Column:
+    return _throw(text, ~text.rlike(_DATED), "is no timestamp with a date and, if it has a time zone, with its offset")
+
+
+def _throw(text: Column, condition: Column, why: str) -> Column:
+    """Return the text, and throw where the condition holds."""
+    message = F.concat(F.lit("'"), F.substring(text, 1, 80), F.lit(f"' {why}"))
+    return F.when(condition, F.raise_error(message).cast("string")).otherwise(text)
 
 
 def _walk(node: Any) -> list[Any]:

@@ -19,10 +19,10 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import DateType, StringType, TimestampType
 
 from onceover.lines.reference import MAX_EVENT_MS
-from onceover.model.contract import Contract, Measure
+from onceover.model.contract import SKIPPED, Contract, Measure
 from onceover.spark.contract_check import CheckedContract, analyze_contract
 from onceover.spark.contract_sql import make_visible, read_sql
-from onceover.spark.json_value import get_value, list_faults, parse_document, wrap
+from onceover.spark.json_value import list_faults, parse_document, read_value, wrap
 
 MAX_KEY_BYTES = 2000  # PostgreSQL's unique index takes rows of 2,704 bytes
 _YEAR_10000_MS = 253_402_300_800_000
@@ -38,10 +38,10 @@ def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
     one of `event_ms` and `reason` is null; with a reason, keys and measures are null too. The reasons, in order:
 
     - tombstone: the value is null, and the contract does not accept tombstones as records
-    - unparseable: not UTF-8 (json and text), not exactly one JSON object, a field not of its declared type, or a number
-      of an exponent of three digits, or of more than a hundred digits, where the schema has decimals
+    - unparseable: not UTF-8 (json and text), not exactly one JSON object, or a field whose JSON is not exactly a value
+      of its declared type, as `json_fields` says
     - missing field X: null or absent; tombstones accepted as records have no fields to miss
-    - SQL failed: X: the SQL of event_time, key X or measure X threw
+    - SQL failed: X: the SQL of event_time, key X or measure X threw, as a cast does that has no exact result
     - no event time: it is null
     - event time out of width: before 1970 or after 9999999999999 ms
     - no Kafka timestamp: negative or null, and the contract has a bound; "none" for both accepts such records
@@ -62,7 +62,7 @@ def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
             .withColumn(f"{_OWN}reason", _find_reason(contract, checked))
             .select(
                 *(_quote(own).alias(name) for name, own in zip(records.columns, carried, strict=True)),
-                *_select_added(checked),
+                *_select_added(contract, checked),
             )
         )
 
@@ -88,7 +88,8 @@ def _show_to_sql(records: DataFrame, contract: Contract, checked: CheckedContrac
         records.select(*(F.col(f"`{name}`").alias(own) for name, own in zip(records.columns, carried, strict=True)))
         .withColumns({f"{_OWN}text": _read_text(contract), f"{_OWN}is_null": _quote(f"{_CARRIED}value").isNull()})
         .withColumn(f"{_OWN}parsed", _parse(contract, checked))
-        .select(*map(_quote, carried), *_select_visible(contract), _find_fault(contract).alias(f"{_OWN}fault"))
+        .withColumn(f"{_OWN}value", _read_value(contract, checked))
+        .select(*map(_quote, carried), *_select_visible(), _find_fault(contract, checked).alias(f"{_OWN}fault"))
     )
 
 
@@ -111,37 +112,41 @@ def _read_text(contract: Contract) -> Column:
 
 
 def _parse(contract: Contract, checked: CheckedContract) -> Column:
-    """Return the SQL's `value`, or for json its document; null where unreadable."""
-    if contract.format == "binary":
-        return _quote(f"{_CARRIED}value")
+    """Return the document of a json value; null where unreadable."""
     text = _quote(f"{_OWN}text")
-    return text if contract.format == "text" else parse_document(text, checked.schema)
+    return parse_document(text, checked.schema) if contract.format == "json" else text
 
 
-def _select_visible(contract: Contract) -> list[Column]:
+def _read_value(contract: Contract, checked: CheckedContract) -> Column:
+    """Return the SQL's `value`."""
+    if contract.format == "json":
+        return read_value(_quote(f"{_OWN}text"), _quote(f"{_OWN}parsed"), checked.schema)
+    return _quote(f"{_CARRIED}value" if contract.format == "binary" else f"{_OWN}text")
+
+
+def _select_visible() -> list[Column]:
     """Return all columns that the contract's SQL can see."""
     stamp = _quote(f"{_CARRIED}kafka_timestamp")
-    value = get_value(f"{_OWN}parsed") if contract.format == "json" else F.col(f"{_OWN}parsed")
     return [
         _quote(f"{_CARRIED}key").cast("string").alias("key"),
-        value.alias("value"),
+        _quote(f"{_OWN}value").alias("value"),
         F.when((stamp >= 0) & (stamp < _YEAR_10000_MS), F.timestamp_millis(stamp)).alias("kafka_timestamp"),
     ]
 
 
-def _find_fault(contract: Contract) -> Column:
+def _find_fault(contract: Contract, checked: CheckedContract) -> Column:
     """Return the reason not to evaluate a record, null if there is none."""
-    parsed = f"{_OWN}parsed"
+    text, value = _quote(f"{_OWN}text"), _quote(f"{_OWN}value")
     fault = F.when(
         F.col(f"{_OWN}is_null"), F.lit("tombstone" if contract.tombstone == "quarantine" else None).cast("string")
     )
     if contract.format == "text":
-        fault = fault.when(F.col(parsed).isNull(), "unparseable: not UTF-8")
+        fault = fault.when(text.isNull(), "unparseable: not UTF-8")
     if contract.format == "json":
-        for broken, why in list_faults(parsed):
-            fault = fault.when(broken, f"unparseable: {why}")
+        for broken, why in list_faults(text, _quote(f"{_OWN}parsed"), value, checked.schema):
+            fault = fault.when(broken, F.concat(F.lit("unparseable: "), why))
         for name in contract.required:
-            fault = fault.when(_get_field(get_value(parsed), name).isNull(), f"missing field {name}")
+            fault = fault.when(_get_field(value, name).isNull(), f"missing field {name}")
     return fault
 
 
@@ -173,14 +178,19 @@ def list_values(spark: SparkSession, contract: Contract, checked: CheckedContrac
     return {
         "event_ms": event_ms,
         **keys,
-        **{f"m_{measure.name}": _cast_input(read, measure, checked) for measure in contract.measures},
+        **{f"m_{measure.name}": _cast_input(read, measure, checked) for measure in _list_written(contract)},
     }
 
 
 def name_values(contract: Contract) -> dict[str, str]:
     """Return what messages call event time, each key and each measure, by its column."""
     keys = {f"k_{key.name}": f"key {key.name}" for key in contract.keys}
-    return {"event_ms": "event_time", **keys, **{f"m_{m.name}": f"measure {m.name}" for m in contract.measures}}
+    return {"event_ms": "event_time", **keys, **{f"m_{m.name}": f"measure {m.name}" for m in _list_written(contract)}}
+
+
+def _list_written(contract: Contract) -> list[Measure]:
+    """Return the measures that have SQL of their own."""
+    return [measure for measure in contract.measures if measure.operation != SKIPPED]
 
 
 def _cast_input(read: Callable[[str], Column], measure: Measure, checked: CheckedContract) -> Column:
@@ -202,7 +212,8 @@ def _find_reason(contract: Contract, checked: CheckedContract) -> Column:
     reason = F.when(_quote(f"{_OWN}fault").isNotNull(), _quote(f"{_OWN}fault"))
     names = name_values(contract)
     for name, shown in names.items():
-        reason = reason.when(F.col(f"{_OWN}found.{name}").isNull(), f"{SQL_FAILED}: {shown}")
+        if contract.on_null == "quarantine" or not name.startswith("m_"):
+            reason = reason.when(F.col(f"{_OWN}found.{name}").isNull(), f"{SQL_FAILED}: {shown}")
     reason = reason.when(event.isNull(), "no event time")
     reason = reason.when(~event.between(0, MAX_EVENT_MS), "event time out of width")
     if contract.horizon_ms is not None or contract.skew_ms is not None:
@@ -238,7 +249,13 @@ def _check_storable(column: Column, checked: CheckedContract, name: str) -> list
     return []
 
 
-def _select_added(checked: CheckedContract) -> list[Column]:
+def _select_added(contract: Contract, checked: CheckedContract) -> list[Column]:
     reason = _quote(f"{_OWN}reason")
-    counted = [F.when(reason.isNull(), _get_value(name)).alias(name) for name in ("event_ms", *checked.types)]
+    found = {name: _get_value(name) for name in ("event_ms", *checked.types)}
+    for measure in contract.measures:
+        if measure.operation == SKIPPED:
+            found[f"m_{measure.name}"] = F.col(f"{_OWN}found.m_{measure.sql}").isNull().cast("int")
+        elif measure.operation == "count" and contract.on_null == "skip":
+            found[f"m_{measure.name}"] = F.coalesce(found[f"m_{measure.name}"], F.lit(0))
+    counted = [F.when(reason.isNull(), value).alias(name) for name, value in found.items()]
     return [counted[0], reason.alias("reason"), *counted[1:]]

@@ -1,117 +1,115 @@
-"""A JSON value by its declared fields: exactly one object, or what is wrong with it; parsed once.
+"""A JSON value by its declared fields: exactly one object, or what is wrong with it.
 
 `from_json` alone reads the first object and ignores the rest, and makes null of an empty text, of `null` and of broken
-JSON alike. So the text is wrapped in a document, `{"v":[TEXT],"end":1}`: unless an array of one object and the end are
-read back, the text was not one object. (A text that closes the array itself is read by its last object, which its
-sender might as well have sent.)
+JSON alike. So the text is wrapped in a document, `{"NAME":[TEXT,{"END":1}]}`: unless an array of two objects is read
+back, of which the second is the document's own, the text was not one object. No text can close the array and open it
+again, for nobody knows the names before the process starts.
 """
 
 from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     DataType,
-    DecimalType,
     IntegerType,
-    MapType,
     StringType,
     StructField,
     StructType,
 )
 
-_OPTIONS = {  # explicit, so that another version of Spark reads old raw in the same way
+from onceover.spark.json_fields import find_doubt, list_lost, read_exactly, to_plain, to_tokens
+
+# Without digits, so that no pattern finds a number in them.
+_SECRET: Final = secrets.token_hex(16).translate(str.maketrans("0123456789", "ghijklmnop"))
+_OBJECTS, _END, _BROKEN = f"objects_{_SECRET}", f"end_{_SECRET}", "broken"
+_OPTIONS: Final = {  # explicit, so that another version of Spark reads old raw in the same way
     "mode": "PERMISSIVE",
-    "columnNameOfCorruptRecord": "broken",
+    "columnNameOfCorruptRecord": _BROKEN,
     "allowSingleQuotes": "false",
     "allowUnquotedFieldNames": "false",
     "allowNonNumericNumbers": "false",
     "allowNumericLeadingZeros": "false",
     "allowUnquotedControlChars": "false",
+    "allowBackslashEscapingAnyCharacter": "false",
     "allowComments": "false",
 }
-# Spark writes out all digits of a number it reads as a decimal: 1e9999999 keeps a core busy for 20 s, 1e99999999 for
-# hours, and 400,000 plain digits for 6 s. It takes a string for a number too, without its commas.
-_HUGE = r"[eE][+-]?\p{Nd}{3}|\p{Nd}[\p{Nd}.]{100}"
-# Looked for only under schemas that have decimals, and in full only in the rare value that has such characters: with
-# commas, or in a string of nothing but digits, signs and escapes, which may be digits.
-_SUSPECT = (
-    r"[eE][,+-]*+(?:\p{Nd},*+){3}|\p{Nd}[\p{Nd}.,]{100}"
-    # Up to its first \u a number has neither that letter nor a backslash. Without steps back: a text of nothing but
-    # escapes, of a megabyte, would keep a core busy for hours.
-    r'|"[\p{Nd}+\-.,a-fA-F]*+\\u[\p{Nd}+\-.,a-fA-Fu\\]*+"'
-)
 
 
 def wrap(text: Column) -> Column:
     """Return the text of the document around a value's text."""
-    return F.concat(F.lit('{"v":['), text, F.lit('],"end":1}'))
+    return F.concat(F.lit(f'{{"{_OBJECTS}":['), text, F.lit(f',{{"{_END}":1}}]}}'))
 
 
 def parse_document(text: Column, schema: StructType) -> Column:
-    """Return the document for `get_value` and `list_faults`, from its text; null if that is null or has too large a
-    number: under a schema with decimals, one of an exponent of three digits or of more than a hundred digits."""
-    parsed = _parse(text, schema)
-    decimals = _prune_schema(schema)
-    if decimals is None:
-        return parsed
-    # Without escaped backslashes and then escaped quotes, a string is the text between two quotes.
-    plain = F.replace(F.replace(text, F.lit("\\\\"), F.lit("")), F.lit('\\"'), F.lit(""))
-    bare = F.regexp_replace(plain, '"[^"]*+"', "")
-    # Spark converts each of the fields of one name, and this shows the last: an object that repeats one is refused.
-    quoted = F.replace(F.to_json(_parse(text, decimals)), F.lit(","), F.lit(""))
-    is_huge = bare.rlike(_HUGE) | quoted.rlike(_HUGE) | F.try_parse_json(text).isNull()
-    return F.when(~(text.rlike(_SUSPECT) & is_huge), parsed)
+    """Return the document from its text; null if that is null."""
+    return _parse(text, _of_struct(to_plain(schema)))
 
 
-def blank_huge(text: Column) -> Column:
-    """Return the string to cast to a decimal; null if that is too large a number, as in `parse_document`."""
-    return F.when(~text.rlike(_HUGE), text)
+def read_value(text: Column, document: Column, schema: StructType) -> Column:
+    """Return the schema's struct from a document and its text: each field of its type, null where the text has no value
+    of that type. Without meaning where the document has a fault."""
+    raw = _get_object(document, 0)
+    exact = read_exactly(schema, raw, text)
+    doubtful = find_doubt(schema, raw, text)
+    if doubtful is None:
+        return exact
+    tokens = _get_object(_parse(text, _of_struct(to_tokens(schema))), 0)
+    by_tokens = _use_once(tokens, lambda tokens: read_exactly(schema, raw, text, tokens))
+    return F.when(doubtful, by_tokens).otherwise(exact)
 
 
-def get_value(parsed: str) -> Column:
-    """Return the schema's struct, from the document in the column of that name; without meaning where a fault holds."""
-    return F.get(F.col(f"{parsed}.v"), 0)
-
-
-def list_faults(parsed: str) -> list[tuple[Column, str]]:
-    """Return conditions with their descriptions; the first that holds is the value's fault."""
-    objects = F.col(f"{parsed}.v")
-    no_object = objects.isNull() | F.col(f"{parsed}.end").isNull() | (F.size(objects) != 1) | F.get(objects, 0).isNull()
+def list_faults(text: Column, document: Column, value: Column, schema: StructType) -> list[tuple[Column, Column]]:
+    """Return conditions with their descriptions, of a document, its text, and what `read_value` made of them; the first
+    condition that holds is the value's fault."""
+    objects = document[_OBJECTS]
+    is_object = (
+        (F.size(objects) == 2) & _get_object(document, 0).isNotNull() & (_get_object(document, 1)[_END] == F.lit(1))
+    )
+    lost = [(is_lost, F.lit(what)) for what, is_lost in list_lost(schema, _get_object(document, 0), value)]
     return [
-        (F.col(parsed).isNull(), "not UTF-8, or a number too large"),
-        (no_object, "not one JSON object"),
-        (F.col(f"{parsed}.broken").isNotNull(), "a field is not of its type"),
+        (text.isNull(), F.lit("not UTF-8")),
+        (~F.coalesce(is_object, F.lit(False)), F.lit("not one JSON object")),
+        (document[_BROKEN].isNotNull(), _name_broken(text, value, schema)),
+        *lost,
     ]
+
+
+def _name_broken(text: Column, value: Column, schema: StructType) -> Column:
+    """Return which field is of another type, as far as the object's own fields tell."""
+    names = StructType([StructField(field.name, StringType()) for field in schema.fields])
+    written = _get_object(_parse(text, names), 0)
+
+    def name(texts: Column) -> Column:
+        what = F.lit("a field is not of its type")
+        for field in reversed(schema.fields):
+            is_it = value[field.name].isNull() & texts[field.name].isNotNull()
+            what = F.when(is_it, F.lit(f"field {field.name} is no {field.dataType.simpleString().upper()}")).otherwise(
+                what
+            )
+        return what
+
+    return _use_once(written, name)
+
+
+def _use_once(column: Column, use: Callable[[Column], Column]) -> Column:
+    """Return what `use` makes of the column, which is evaluated once, however often it is used."""
+    return F.get(F.transform(F.array(column), use), 0)
+
+
+def _get_object(document: Column, number: int) -> Column:
+    return F.get(document[_OBJECTS], number)
+
+
+def _of_struct(kind: DataType) -> StructType:
+    return StructType(kind.fields) if isinstance(kind, StructType) else StructType()
 
 
 def _parse(text: Column, schema: StructType) -> Column:
-    fields = [
-        StructField("v", ArrayType(schema)),
-        StructField("end", IntegerType()),
-        StructField("broken", StringType()),
-    ]
-    return F.from_json(text, StructType(fields), _OPTIONS)
-
-
-def _prune_schema(schema: StructType) -> StructType | None:
-    """Return the schema's decimals alone, as strings; None if there are none."""
-    pruned = _prune(schema)
-    return pruned if isinstance(pruned, StructType) else None
-
-
-def _prune(kind: DataType) -> DataType | None:
-    if isinstance(kind, DecimalType):
-        return StringType()
-    if isinstance(kind, ArrayType):
-        element = _prune(kind.elementType)
-        return ArrayType(element) if element else None
-    if isinstance(kind, MapType):
-        value = _prune(kind.valueType)
-        return MapType(StringType(), value) if value else None
-    if isinstance(kind, StructType):
-        fields = [(field.name, _prune(field.dataType)) for field in kind.fields]
-        kept = [StructField(name, pruned) for name, pruned in fields if pruned is not None]
-        return StructType(kept) if kept else None
-    return None
+    objects = ArrayType(StructType([*schema.fields, StructField(_END, IntegerType())]))
+    return F.from_json(text, StructType([StructField(_OBJECTS, objects), StructField(_BROKEN, StringType())]), _OPTIONS)

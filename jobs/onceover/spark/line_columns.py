@@ -15,11 +15,11 @@ from pyspark.sql.types import DataType, DecimalType, LongType, StructField, Stru
 from onceover.lines.contract_names import name_contracts
 from onceover.lines.grouping import Grouping
 from onceover.lines.typed_lines import ColumnFormats
-from onceover.model.contract import Contract, Contracts
+from onceover.model.contract import SKIPPED, Contract, Contracts
 from onceover.spark.aggregate import aggregate
 from onceover.spark.contract_check import analyze_contract
 
-_FUNCTIONS: Final = {"count": "sum"}  # of ones and zeros
+_FUNCTIONS: Final = {"count": "sum", SKIPPED: "sum"}  # of ones and zeros
 
 
 @dataclass(frozen=True, slots=True)

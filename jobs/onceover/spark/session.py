@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
@@ -27,12 +28,22 @@ from onceover.spark.task_progress import log_tasks
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 MEANING = {  # the same SQL must mean the same when a window is ingested and when it is rebuilt, years later
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "false",  # a bad cast is null, it does not stop the topic
+    "spark.sql.ansi.enabled": "false",  # of our own SQL; a contract's is analyzed in ANSI mode
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.jsonGenerator.ignoreNullFields": "true",
+    "spark.sql.variant.allowDuplicateKeys": "false",
+    "spark.sql.variant.validateUnicodeInJsonParsing": "true",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.caseSensitive": "false",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",  # EXCEPTION throws where older versions of Spark read otherwise
     "spark.sql.json.enablePartialResults": "true",  # else one field of another type looks like broken JSON
 }
+OLD_MEANING = "spark.sql.legacy."
+"""Settings of that name give SQL the meaning that it had in an earlier version of Spark."""
 _NEEDED = {
     "spark.speculation": "false",  # a second try of a task that appends, while the first still runs, appends twice
     # The kernels' cost a batch is that of 1,000 records; a record of 32 MiB is a batch of its own.
@@ -48,6 +59,7 @@ _UNLESS_GIVEN = {
     "spark.ui.enabled": "false",  # it listens on all addresses
     "spark.sql.shuffle.partitions": "8",
 }
+_EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 _ASKING = {"spark.authenticate": "true"}
 """Another user's process that connects to the driver's ports must prove that it knows the application's secret."""
@@ -95,13 +107,18 @@ def _build(app_name: str) -> SparkSession:
     given = SparkConf()
     softly = _UNLESS_GIVEN | _choose_doors(str(given.get("spark.master", "local")))
     builder = SparkSession.builder.appName(app_name)
-    for key, value in ({k: v for k, v in softly.items() if not given.contains(k)} | _NEEDED | MEANING).items():
+    java = f"{given.get(_EXECUTOR_JAVA, '')} -Duser.language=en -Duser.country=US".strip()
+    fixed = _NEEDED | MEANING | {_EXECUTOR_JAVA: java}
+    for key, value in ({k: v for k, v in softly.items() if not given.contains(k)} | fixed).items():
         builder = builder.config(key, value)
     on_interrupt = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, on_interrupt)  # Spark's own handler calls the JVM in the middle of another call
     session.sparkContext.setLogLevel("ERROR")
+    # `upper` and `lower` follow the JVM's locale, in which a Turkish i has its dot.
+    jvm: Any = session._jvm
+    jvm.java.util.Locale.setDefault(jvm.java.util.Locale.US)
     return session
 
 

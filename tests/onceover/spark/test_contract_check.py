@@ -137,7 +137,7 @@ def test_impossible_keys_are_refused_with_the_reason(spark: SparkSession, sql: s
 def test_sums_are_of_integers_or_decimals_that_fit(spark: SparkSession) -> None:
     assert list_refusals(spark, make_measured("sum", "value.f", schema=NUMBERS)) == [
         "measures.it.sum: a sum of double depends on the order of the records; "
-        "cast it, such as CAST(... AS DECIMAL(18, 6))"
+        "cast it, such as CAST(... AS DECIMAL(28, 6))"
     ]
     assert "may not fit 38 digits" in list_refusals(spark, make_measured("sum", "value.w", schema=NUMBERS))[0]
     assert "a string cannot be summed" in list_refusals(spark, make_measured("sum", "value.s", schema=NUMBERS))[0]

@@ -1,0 +1,56 @@
+"""Each field of a JSON value is what Python reads there, or none: never another value."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from onceover.spark.json_value import list_faults, parse_document, read_value, wrap
+
+from .json_values import REFUSED, TYPES, load, make_text, read
+
+pytestmark = pytest.mark.spark
+
+FIELDS = {f"c{number}": kind for number, kind in enumerate(TYPES)}
+
+
+def compare(spark: SparkSession, objects: int, seed: int) -> dict[str, int]:
+    """Return how many values of each type were read; fail for one that is not Python's."""
+    chance = random.Random(seed)
+    texts = [
+        "{" + ",".join(f'"{name}":{make_text(kind, chance)}' for name, kind in FIELDS.items()) + "}"
+        for _ in range(objects)
+    ]
+    schema = StructType.fromDDL(", ".join(f"{name} {kind}" for name, kind in FIELDS.items()))
+    frame = spark.createDataFrame([(text,) for text in texts], "given STRING").withColumn("text", wrap(F.col("given")))
+    frame = frame.withColumn("document", parse_document(F.col("text"), schema))
+    frame = frame.withColumn("value", read_value(F.col("text"), F.col("document"), schema))
+    fault = F.coalesce(
+        *(F.when(*each) for each in list_faults(F.col("text"), F.col("document"), F.col("value"), schema))
+    )
+    read_there = dict.fromkeys(TYPES, 0)
+    for row in frame.select("given", "value.*", fault.alias("fault")).toArrow().to_pylist():
+        members, lost = load(row["given"]), 0
+        for name, kind in FIELDS.items():
+            expected, found = read(kind, members[name]), row[name]
+            found = dict(found) if kind.startswith("MAP") and found is not None else found
+            if kind.startswith(("ARRAY", "MAP", "STRUCT")) and row["fault"] is not None:
+                continue  # some of its values may be null, and the record goes to quarantine
+            if found is None:
+                lost += members[name] is not None
+            else:
+                assert expected is not REFUSED, f"{kind} {members[name]!r} was read as {found!r}"
+                assert found == expected, f"{kind} {members[name]!r} was read as {found!r}, not {expected!r}"
+                read_there[kind] += 1
+        assert not lost or row["fault"] is not None, row["given"]
+    return read_there
+
+
+def test_value_is_what_python_reads_or_quarantined(spark: SparkSession) -> None:
+    read_there = compare(spark, 2_500, seed=29)
+
+    assert min(read_there.values()) > 500, read_there
