@@ -29,4 +29,5 @@ FLIGHTS: Final = Signals(
     holes={Reason.EXPIRED: 27},
     too_many=20,
     too_few=1,
+    skipped={"bytes": 3},
 )

@@ -10,7 +10,18 @@ from tests.docs.pages import DOCS, PAGES, Page, read
 WIDTH = 120
 NAMES = (
     *("backup", "benchmarks", "concepts", "decisions", "deployment", "development", "maintenance", "observability"),
-    *("offsets", "operations", "pace", "page", "pipeline-reference", "raw-stores", "runbook", "security", "sinks"),
+    *(
+        "offsets",
+        "operations",
+        "pace",
+        "page",
+        "pipeline-reference",
+        "raw-stores",
+        "runbook",
+        "security",
+        "sinks",
+        "values",
+    ),
 )
 
 

@@ -13,6 +13,7 @@ from tests.raw_lines import encode_append
 
 from onceover import __version__
 from onceover.model.window import from_ms
+from onceover.spark.session import read_zone_data
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
@@ -23,10 +24,11 @@ def test_explain_names_what_evaluated_the_records(lanes: Callable[..., Lane]) ->
     lane.ingest()
     lane.detect()
     rests_on = lane.explain(0)["certificate_rests_on"]
-    evaluated_by = [{"code": __version__, "spark": lane.spark.version}]
+    zones = read_zone_data(lane.spark)
+    evaluated_by = [{"code": __version__, "spark": lane.spark.version, "zones": zones}]
     assert (rests_on["basis"], rests_on["by_columns"], rests_on["by_value"]) == ("ledger", None, None)
     assert rests_on["evaluated_by"] == evaluated_by
-    said = f"lines evaluated by Onceover {__version__} on Spark {lane.spark.version}; contract 1"
+    said = f"lines evaluated by Onceover {__version__} on Spark {lane.spark.version} with time zones of {zones}"
     assert said in lane.explain_text(0)
     assert (repair(lane), list_versions(lane)) == ((2, 0), [1])
 

@@ -31,7 +31,16 @@ _LOST_AS = {
 
 
 def describe_verdict(facts: WindowFacts) -> str:
-    """Describe the window's state in a sentence."""
+    """Describe the window's state, and what its measures skipped."""
+    skipped = [
+        f" Measure {measure} skipped {format_records(records)}: its SQL had no exact result."
+        for measure, records in facts.rows["skipped"].items()
+        if records
+    ]
+    return _describe_state(facts) + "".join(skipped)
+
+
+def _describe_state(facts: WindowFacts) -> str:
     if facts.state == "closed" and failures(row["kind"] for row in facts.findings):
         return "It has closed, and is wrong; detection has not recorded that yet."
     if facts.state == "expired":
@@ -182,7 +191,7 @@ def describe_certificate_basis(facts: WindowFacts) -> str | None:
 def _describe_versions(versions: Mapping[str, str | None]) -> str:
     if versions["spark"] is None:  # rebuilt, or adopted from raw
         return "a version that the ledger does not know"
-    return f"Onceover {versions['code']} on Spark {versions['spark']}"
+    return f"Onceover {versions['code']} on Spark {versions['spark']} with time zones of {versions['zones']}"
 
 
 def list_places(facts: WindowFacts) -> list[str]:

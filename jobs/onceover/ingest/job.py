@@ -28,6 +28,7 @@ from onceover.model.batch_plan import cut_into_shards
 from onceover.model.offsets import OffsetRange
 from onceover.offset_stores import open_store
 from onceover.offset_stores.tracker import OffsetTracker
+from onceover.spark.session import read_zone_data
 
 MOST_IDLE_SECONDS = 30
 """The longest pause of a driver within a transaction: PostgreSQL ends the connection then."""
@@ -61,7 +62,7 @@ def build_driver(
     context.ledger.execute(f"SET idle_in_transaction_session_timeout = '{MOST_IDLE_SECONDS}s'")
     root = context.root.claim(epoch, topic.read_cluster_id(), f"{socket.gethostname()}:{os.getpid()}")
     keep_registered_contracts(spark, context, registered)
-    record_versions(context.ledger, epoch, spark.version)
+    record_versions(context.ledger, epoch, spark.version, read_zone_data(spark))
     policy = context.pipeline.ingest
 
     queries, blocked = BatchQueries(spark, context), BlockedPartitions(context.ledger, epoch, context.build_source)

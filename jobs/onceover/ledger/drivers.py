@@ -108,11 +108,11 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
     return epoch
 
 
-def record_versions(connection: Connection, epoch: Epoch, spark_version: str) -> None:
-    """Record by which code and which Spark this driver's records are evaluated."""
+def record_versions(connection: Connection, epoch: Epoch, spark_version: str, zone_data: str) -> None:
+    """Record by which code and which Spark, with which time zone data, this driver's records are evaluated."""
     connection.execute(
-        "UPDATE onceover.driver_epoch SET code_version = %s, spark_version = %s WHERE holder = %s",
-        [__version__, spark_version, epoch.holder],
+        "UPDATE onceover.driver_epoch SET code_version = %s, spark_version = %s, zone_data = %s WHERE holder = %s",
+        [__version__, spark_version, zone_data, epoch.holder],
     )
 
 

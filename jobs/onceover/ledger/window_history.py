@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from onceover.ledger.database import Connection
+from onceover.ledger.skipped_records import count_skipped
 from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import list_windows
 
@@ -16,7 +17,8 @@ SELECT c.basis, c.records - c.by_value AS by_columns, c.by_value, c.pending, car
     WHERE a.loss_id <@ c.losses) AS lost_offsets,
   ARRAY(SELECT DISTINCT b.contract_version FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
     WHERE {_CERTIFIED} ORDER BY 1) AS contract_versions,
-  (SELECT coalesce(jsonb_agg(DISTINCT jsonb_build_object('code', e.code_version, 'spark', e.spark_version)), '[]')
+  (SELECT coalesce(jsonb_agg(DISTINCT jsonb_build_object('code', e.code_version, 'spark', e.spark_version,
+      'zones', e.zone_data)), '[]')
     FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
     LEFT JOIN onceover.driver_epoch e ON e.pipeline = b.pipeline AND e.epoch = b.epoch
       AND NOT EXISTS (SELECT FROM onceover.adoption a WHERE a.batch_id = b.batch_id)
@@ -30,9 +32,9 @@ WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s"""
 
 
 def read_window_history(connection: Connection, pipeline: str, window_start: datetime) -> Mapping[str, object]:
-    """Return all about one window: state, landings, findings, repairs, certificates, losses, newest last, and
-    what the present certificate rests on (None without one). The `sink` of a landing is None if no sink counted it: it
-    was rebuilt, or adopted from raw."""
+    """Return all about one window: state, landings, findings, repairs, certificates, losses, newest last, the records
+    that each measure skipped, and what the present certificate rests on (None without one). The `sink` of a landing is
+    None if no sink counted it: it was rebuilt, or adopted from raw."""
     key = {"pipeline": pipeline, "start": window_start}
     windows = list_windows(connection, pipeline, None, window_start, window_start + timedelta(microseconds=1))
     return {
@@ -94,6 +96,7 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
             )
         ),
         "rests_on": connection.execute(_RESTS_ON, key).fetchone(),
+        "skipped": count_skipped(connection, pipeline, window_start),
         "losses": list(
             connection.execute(
                 """

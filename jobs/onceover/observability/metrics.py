@@ -162,6 +162,12 @@ METRICS: Final = (
         "error",
     ),
     MetricDeclaration(
+        "onceover_records_skipped",
+        "Records of the last day that a measure skipped because its SQL had no exact result, with on_null = skip.",
+        lambda s: {measure: float(records) for measure, records in s.skipped.items()},
+        "measure",
+    ),
+    MetricDeclaration(
         "onceover_log_until_timestamp_seconds",
         "Until when Kafka holds every record of the windows that are not certified.",
         _one(lambda s: s.log_until),

@@ -7,13 +7,14 @@ other window only the last landing is read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import STATE_OF_DRIVER
+from onceover.ledger.skipped_records import count_skipped
 from onceover.ledger.windows import STATE, UNSETTLED, WindowState, count_by_state
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
@@ -54,9 +55,9 @@ class LastBatch:
 @dataclass(frozen=True, slots=True)
 class Signals:
     """Signals of a pipeline. `overdue` counts windows, `holes` offsets, `too_many` and `too_few` the records by which
-    aggregates were wrong before their repair. The loop worked at `progress_at`; the watermark has
-    been held since `held_since`. `log_retention` is in seconds, None if Kafka's log lasts for ever;
-    `log_until` is in Unix seconds, None also if every closed window is certified."""
+    aggregates were wrong before their repair, `skipped` by measure the records of the last day that it skipped. The
+    loop worked at `progress_at`; the watermark has been held since `held_since`. `log_retention` is in seconds, None if
+    Kafka's log lasts for ever; `log_until` is in Unix seconds, None also if every closed window is certified."""
 
     pipeline: str
     driver: DriverState
@@ -75,6 +76,7 @@ class Signals:
     holes: Mapping[Reason, int]
     too_many: int
     too_few: int
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_signals(connection: Connection, overdue_after: timedelta) -> tuple[Signals, ...]:
@@ -177,6 +179,7 @@ def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after
         holes={Reason(each["reason"]): each["missing"] for each in connection.execute(_HOLES, [name, Kind.HOLE])},
         too_many=repaired["too_many"],
         too_few=repaired["too_few"],
+        skipped=count_skipped(connection, name),
     )
 
 

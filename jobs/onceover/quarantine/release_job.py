@@ -36,7 +36,7 @@ from onceover.model.window import from_ms
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
 from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
-from onceover.spark.session import choose_codegen
+from onceover.spark.session import choose_codegen, read_zone_data
 from onceover.spark.source import RECORD, add_shard_ends
 
 log = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class ReleaseRun:
         remain."""
         self._context.root.mark_driver(epoch, who, "quarantined records were released")
         keep_registered_contracts(self._spark, self._context, self._registered)
-        record_versions(self._connection, epoch, self._spark.version)
+        record_versions(self._connection, epoch, self._spark.version, read_zone_data(self._spark))
         name = self._context.pipeline.ingest.sink
         sink = SINKS[name](self._connection, epoch)
         chunks = list(_split_ids(ids, self._most))

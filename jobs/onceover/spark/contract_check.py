@@ -64,10 +64,10 @@ _FORBIDDEN = {
     "SparkVersion": "version",
     "CallMethodViaReflection": "reflect",
 }
-# TIMESTAMP 'now' is the clock as well, and is a plain literal as soon as it is parsed.
+# TIMESTAMP 'now' is the clock as well, and so is TIMESTAMP '12:30': both are literals as soon as they are parsed.
 _SPECIAL = re.compile(
     r"\b(?:timestamp(?:_ntz|_ltz)?|date|to_timestamp\w*|to_date|try_to_\w+|(?:try_)?cast)\s*\(?\s*"
-    r"['\"]\s*(now|today|tomorrow|yesterday)\b|['\"]\s*(now|today|tomorrow|yesterday)\s*['\"]\s*::",
+    r"['\"]\s*(now|today|tomorrow|yesterday|T?\d{1,2}:[\d:.]*)\b|['\"]\s*(now|today|tomorrow|yesterday|T?\d{1,2}:[\d:.]*)\s*['\"]\s*::",
     re.IGNORECASE,
 )
 _SCHEMA_REMEDY = 'write it like "origin STRING, dep_delay INT"'
@@ -117,12 +117,11 @@ class _Check:
                     f"the Spark session has {setting}={actual}, and pipeline SQL means {value}; make the session with "
                     "onceover.spark.session.build"
                 )
-        if old := sorted(
-            name for name in self._spark.conf.getAll if name.startswith(OLD_MEANING) and name not in MEANING
-        ):
+        names = self._spark.conf.getAll.keys() - MEANING.keys()
+        if old := sorted(name for name in names if name.startswith(OLD_MEANING)):
             raise TerminalError(
-                f"the Spark session has {old[0]}, which gives SQL another meaning; take it out of spark-defaults.conf and "
-                "of the options of spark-submit"
+                f"the Spark session has {old[0]}, which gives SQL another meaning; take it out of spark-defaults.conf "
+                "and of the options of spark-submit"
             )
         contract = self._contract
         schema = self._parse_schema() if contract.format == "json" else StructType()

@@ -122,6 +122,12 @@ def _build(app_name: str) -> SparkSession:
     return session
 
 
+def read_zone_data(session: SparkSession) -> str:
+    """Return the release of the JVM's time zone data, such as `2025b`."""
+    jvm: Any = session._jvm
+    return str(jvm.java.time.zone.ZoneRulesProvider.getVersions("UTC").lastEntry().getKey())
+
+
 def _choose_doors(master: str) -> dict[str, str]:
     """Return who may connect to an application of that master."""
     if _OWN_SECRET.fullmatch(master):  # Spark makes a secret for each application

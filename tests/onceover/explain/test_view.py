@@ -29,6 +29,7 @@ def make_facts(state: str, expired_why: str | None) -> WindowFacts:
             "findings": [],
             "repairs": [],
             "losses": [],
+            "skipped": {},
         },
         judged=None,
         not_judged=None,
@@ -118,13 +119,14 @@ def test_certificate_names_what_its_raw_store_shows(store: str, said: str) -> No
 
 
 def test_certificate_names_the_versions_that_evaluated_its_lines() -> None:
-    by = [{"code": "1.0", "spark": "4.2.0"}, {"code": "1.1", "spark": "4.2.0"}, {"code": None, "spark": None}]
+    known = {"spark": "4.2.0", "zones": "2025b"}
+    by = [{"code": "1.0", **known}, {"code": "1.1", **known}, {"code": None, "spark": None}]
     rests_on: dict[str, object] = {"basis": "ledger", "by_columns": None, "by_value": None, "adopted": (),
                 "lost_offsets": 0, "decisions": 0, "pending": [], "contract_versions": [1],
                 "evaluated_by": by}  # fmt: skip
     certified = make_facts("certified", None)
     text = describe_certificate_basis(replace(certified, rows={**certified.rows, "rests_on": rests_on})) or ""
     assert text.endswith(
-        "; lines evaluated by Onceover 1.0 on Spark 4.2.0 and Onceover 1.1 on Spark 4.2.0 and a version that the "
-        "ledger does not know; contract 1."
+        "; lines evaluated by Onceover 1.0 on Spark 4.2.0 with time zones of 2025b and Onceover 1.1 on Spark 4.2.0 "
+        "with time zones of 2025b and a version that the ledger does not know; contract 1."
     )

@@ -44,7 +44,7 @@ def make_text(kind: str, chance: random.Random) -> str:
 
 
 def read(kind: str, found: Any) -> Any:
-    """Return the value of that type that Python reads, or REFUSED. `found` has numbers as Number and objects as pairs."""
+    """Return the value of that type that Python reads, or REFUSED. `found` is of `load`."""
     if found is None:
         return None
     if kind.startswith(("ARRAY", "MAP", "STRUCT")):
@@ -101,7 +101,11 @@ def _make_other(kind: str, chance: random.Random) -> str:
     digits = "".join(chance.choices("0123456789", k=chance.choice([1, 2, 5, 15, 16, 17, 25, 40])))
     whole = digits.lstrip("0") or "0"
     fraction = f"{whole[: chance.randrange(1, len(whole) + 1)]}.{digits}{'0' * chance.choice([0, 0, 3, 30])}"
-    exponent = f"{chance.choice([whole[:3], fraction])}{chance.choice('eE')}{chance.choice(['', '+', '-'])}{chance.choice([0, 1, 2, 5, 15, 18, 30, 38, 99, 308, 325, 400, 99999999])}"
+    sign, power = (
+        chance.choice(["", "+", "-"]),
+        chance.choice([0, 1, 2, 5, 15, 18, 30, 38, 99, 308, 325, 400, 99999999]),
+    )
+    exponent = f"{chance.choice([whole[:3], fraction])}{chance.choice('eE')}{sign}{power}"
     numbers = [whole, f"-{whole}", fraction, f"-{fraction}", exponent, f"-{exponent}", "-0", "0.0", "0.004", "1.005"]
     texts = [
         *(
@@ -244,5 +248,5 @@ def _read_nested(kind: str, found: Any) -> Any:
     if kind.startswith("STRUCT"):
         fields = {"a": read("DATE", members.get("a")), "b": read("DOUBLE", members.get("b"))}
         return REFUSED if REFUSED in fields.values() else fields
-    values = {_read_string(name): read("TIMESTAMP", value) for name, value in found}
-    return REFUSED if REFUSED in (*values, *values.values()) or len(values) < len(found) else values
+    moments = {_read_string(name): read("TIMESTAMP", value) for name, value in found}
+    return REFUSED if REFUSED in (*moments, *moments.values()) or len(moments) < len(found) else moments

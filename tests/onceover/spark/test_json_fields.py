@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -25,7 +26,7 @@ def compare(spark: SparkSession, objects: int, seed: int) -> dict[str, int]:
         "{" + ",".join(f'"{name}":{make_text(kind, chance)}' for name, kind in FIELDS.items()) + "}"
         for _ in range(objects)
     ]
-    schema = StructType.fromDDL(", ".join(f"{name} {kind}" for name, kind in FIELDS.items()))
+    schema = cast(StructType, StructType.fromDDL(", ".join(f"{name} {kind}" for name, kind in FIELDS.items())))
     frame = spark.createDataFrame([(text,) for text in texts], "given STRING").withColumn("text", wrap(F.col("given")))
     frame = frame.withColumn("document", parse_document(F.col("text"), schema))
     frame = frame.withColumn("value", read_value(F.col("text"), F.col("document"), schema))
