@@ -32,6 +32,7 @@ from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.errors import TerminalError
 from onceover.model.contract import Column, Columns, Contract, Measure
 from onceover.spark.contract_sql import make_visible, parses_decimals
+from onceover.spark.field_path import find_paths, list_paths, quote_path, write_path
 from onceover.spark.json_value import parse_document
 from onceover.spark.session import MEANING
 
@@ -157,21 +158,21 @@ class _Check:
         except PySparkException as error:
             self._refuse("schema", _extract_reason(error), _SCHEMA_REMEDY)
             return StructType()
-        names = [name.lower() for name in schema.fieldNames()]
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            self._refuse("schema", f"field {name} is declared twice; case does not matter", "rename one")
+        paths = list(list_paths(schema))
+        lowered = [tuple(name.lower() for name in path) for path in paths]
+        for path in sorted({path for path in lowered if lowered.count(path) > 1}):
+            self._refuse("schema", f"field {'.'.join(path)} is declared twice; case does not matter", "rename one")
         for name in self._contract.required:
-            self._check_field(schema, name)
+            self._check_field(schema, name, [write_path(schema, path) for path in paths])
         return schema
 
-    def _check_field(self, schema: StructType, name: str) -> None:
-        kind: DataType = schema
-        for part in name.split("."):
-            names = kind.fieldNames() if isinstance(kind, StructType) else []
-            if part not in names or not isinstance(kind, StructType):
-                self._refuse("required", f"the schema has no field {name}", suggest_name(part, names))
-                return
-            kind = kind[part].dataType
+    def _check_field(self, schema: StructType, name: str, known: list[str]) -> None:
+        meant = find_paths(schema, name)
+        if not meant:
+            self._refuse("required", f"the schema has no field {name}", suggest_name(name, known))
+        elif len(meant) > 1:
+            both = " and ".join(sorted(map(quote_path, meant)))
+            self._refuse("required", f"{name} may be {both}", "write one of them, with its backquotes")
 
     def _find_type(self, seen: DataFrame, key: str, sql: str) -> DataType | None:
         """Return the SQL's type, or None after adding its mistake."""

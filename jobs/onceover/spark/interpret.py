@@ -22,7 +22,9 @@ from onceover.lines.reference import MAX_EVENT_MS
 from onceover.model.contract import Contract, Measure
 from onceover.spark.contract_check import CheckedContract, analyze_contract
 from onceover.spark.contract_sql import make_visible, read_sql
+from onceover.spark.field_path import FieldPath, find_paths
 from onceover.spark.json_value import get_value, list_faults, parse_document, wrap
+from onceover.spark.wire_format import name_framed
 
 MAX_KEY_BYTES = 2000  # PostgreSQL's unique index takes rows of 2,704 bytes
 _YEAR_10000_MS = 253_402_300_800_000
@@ -39,7 +41,8 @@ def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
 
     - tombstone: the value is null, and the contract does not accept tombstones as records
     - unparseable: not UTF-8 (json and text), not exactly one JSON object, a field not of its declared type, or a number
-      of an exponent of three digits, or of more than a hundred digits, where the schema has decimals
+      of an exponent of three digits, or of more than a hundred digits, where the schema has decimals; or in
+      Confluent's wire format
     - missing field X: null or absent; tombstones accepted as records have no fields to miss
     - SQL failed: X: the SQL of event_time, key X or measure X threw
     - no event time: it is null
@@ -88,7 +91,7 @@ def _show_to_sql(records: DataFrame, contract: Contract, checked: CheckedContrac
         records.select(*(F.col(f"`{name}`").alias(own) for name, own in zip(records.columns, carried, strict=True)))
         .withColumns({f"{_OWN}text": _read_text(contract), f"{_OWN}is_null": _quote(f"{_CARRIED}value").isNull()})
         .withColumn(f"{_OWN}parsed", _parse(contract, checked))
-        .select(*map(_quote, carried), *_select_visible(contract), _find_fault(contract).alias(f"{_OWN}fault"))
+        .select(*map(_quote, carried), *_select_visible(contract), _find_fault(contract, checked).alias(f"{_OWN}fault"))
     )
 
 
@@ -129,7 +132,7 @@ def _select_visible(contract: Contract) -> list[Column]:
     ]
 
 
-def _find_fault(contract: Contract) -> Column:
+def _find_fault(contract: Contract, checked: CheckedContract) -> Column:
     """Return the reason not to evaluate a record, null if there is none."""
     parsed = f"{_OWN}parsed"
     fault = F.when(
@@ -139,15 +142,16 @@ def _find_fault(contract: Contract) -> Column:
         fault = fault.when(F.col(parsed).isNull(), "unparseable: not UTF-8")
     if contract.format == "json":
         for broken, why in list_faults(parsed):
-            fault = fault.when(broken, f"unparseable: {why}")
+            fault = fault.when(broken, name_framed(_quote(f"{_CARRIED}value"), f"unparseable: {why}"))
         for name in contract.required:
-            fault = fault.when(_get_field(get_value(parsed), name).isNull(), f"missing field {name}")
+            (path,) = find_paths(checked.schema, name)
+            fault = fault.when(_get_field(get_value(parsed), path).isNull(), f"missing field {name}")
     return fault
 
 
-def _get_field(value: Column, name: str) -> Column:
-    for part in name.split("."):
-        value = value.getField(part)
+def _get_field(value: Column, path: FieldPath) -> Column:
+    for name in path:
+        value = value.getField(name)
     return value
 
 
