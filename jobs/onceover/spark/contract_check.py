@@ -31,6 +31,7 @@ from pyspark.sql.types import (
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.errors import TerminalError
 from onceover.model.contract import Column, Columns, Contract, Measure
+from onceover.spark.contract_patterns import find_refused
 from onceover.spark.contract_sql import make_visible, parses_decimals
 from onceover.spark.field_path import find_paths, list_paths, quote_path, write_path
 from onceover.spark.json_value import parse_document
@@ -205,6 +206,8 @@ class _Check:
             what = "makes decimals out of a text, and one number of 30 bytes can take it minutes"
             remedy = "declare it in the schema, or cast one string at a time, such as CAST(... AS DECIMAL(18, 6))"
             self._refuse(key, f"{_shorten(sql)} {what}", remedy)
+        elif refused := find_refused(self._spark, plan.expressions().apply(0)):
+            self._refuse(key, f"Spark refuses the datetime pattern '{refused.text}'", refused.suggest_other())
         elif not plan.deterministic():
             self._refuse(key, f"{_shorten(sql)} is not deterministic", "use functions that always return the same")
         else:
