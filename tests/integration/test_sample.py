@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.program import as_json, run
 
 from onceover.context import open_ledger
@@ -24,32 +24,54 @@ def test_sample_takes_as_much_of_each_partition_as_it_has() -> None:
 
 def test_sample_shows_windows_keys_and_reasons_only(lanes: Callable[..., Lane]) -> None:
     lane = lanes()
-    lane.produce([b"too early for the sample", event(1, "a", 7), event(2, "b"), event(6, "c"), b"rubbish"])
+    near, late = NOON_MS + 2 * 60_000, NOON_MS + 37 * 60_000
+    lane.produce([b"too early for the sample", event(1, "a", 7), event(2, "b")], timestamp=near)
+    lane.produce([event(6, "c")], timestamp=late)
+    lane.produce([b"rubbish", b"\x00\x00\x00\x00\x07" + event(1)])
 
-    report = as_json("pipelines", "check", lane.name, "--sample", "4")["sample"]
+    output = as_json("pipelines", "check", lane.name, "--sample", "5")
 
-    assert (report["records"], report["quarantined"], sorted(report["windows"].values())) == (4, 1, [1, 2])
+    report, framed = output["sample"], "unparseable: Confluent's wire format, schema ID 7"
+    assert (report["records"], report["quarantined"], sorted(report["windows"].values())) == (5, 2, [1, 2])
     assert [row["kind"] for row in report["newest"]] == ["c", "b", "a"]
     assert [row["amount_sum"] for row in report["newest"]] == [1, 1, 7]
-    assert [each["reason"] for each in report["reasons"]] == ["unparseable: not one JSON object"]
+    times = [(row["difference in ms"], row["is far"]) for row in report["newest"]]
+    assert (times, report["far"]) == ([(-31 * 60_000, True), (0, False), (-60_000, False)], 1)
+    assert [report["newest"][0][name] for name in ("event time", "Kafka time")] == [
+        *("2026-03-01T12:06Z", "2026-03-01T12:37Z")
+    ]
+    assert [each["reason"] for each in report["reasons"]] == [framed, "unparseable: not one JSON object"]
+    assert ["CAST(substring(value, 6) AS STRING)" in (each["remedy"] or "") for each in report["reasons"]] == [
+        *(True, False)
+    ]
+    assert output["warnings"] == []
     with open_ledger("test") as ledger:
         known = ledger.execute("SELECT 1 FROM onceover.pipeline WHERE name = %s", [lane.name]).fetchall()
     assert known == [], "the sample is written nowhere"
 
 
-def test_sample_of_a_wrong_regex_gives_sparks_own_error(lanes: Callable[..., Lane]) -> None:
+def test_sample_shows_what_wrong_patterns_make_of_records(lanes: Callable[..., Lane]) -> None:
     lane = lanes()
-    lane.toml.write_text(
-        lane.toml.read_text().replace('"value.kind"', r'''"regexp_extract(value.kind, '\\[(.)', 1)"''')
-    )
-    lane.produce([event(1, "[a]"), event(2, "[b]")])
+    twelve = "to_timestamp(date_format(timestamp_millis(value.at), 'yyyy-MM-dd hh:mm'), 'yyyy-MM-dd hh:mm')"
+    regex = r"if(startswith(value.kind, '['), regexp_extract(value.kind, '\\[(.)', 1), value.kind)"
+    wrong = {'"value.kind"': f'"{regex}"', '"value.at"': f'"{twelve}"', 'horizon = "none"': 'horizon = "2d"'}
+    for right, instead in wrong.items():
+        lane.toml.write_text(lane.toml.read_text().replace(right, instead))
+    three_days = 3 * 24 * 60
+    lane.produce([event(1, "[a]"), event(2, "[b]"), event(3), event(-three_days)], timestamp=NOON_MS + 3 * 60_000)
 
     done = run("pipelines", "check", lane.name, "--sample", "100")
 
     assert done.returncode == 1
-    assert "SQL failed: key kind" in done.stdout
-    assert "[INVALID_PARAMETER_VALUE.PATTERN]" in done.stdout
-    assert "of the last 2 records, 0 fit 0 windows, 2 go to quarantine" in done.stdout
+    for words in (
+        "event_time: pattern 'yyyy-MM-dd hh:mm': `hh` without `a` reads 12:15 as 00:15, and not 13:15; take HH",
+        "2026-03-01T00:03Z  2026-03-01T12:03Z  12 h 0 min before, far",
+        "beyond horizon: event time 2026-02-26T00:00Z, Kafka's 2026-03-01T12:03Z: 3 d 12 h before, far",
+        "SQL failed: key kind: [INVALID_PARAMETER_VALUE.PATTERN]",
+        "of the last 4 records, 1 fit 1 window, 3 go to quarantine",
+        "1 record that fit: event time more than 30 min from Kafka's; unless the topic is a replay",
+    ):
+        assert words in done.stdout
 
 
 def test_sample_needs_one_pipeline_and_spark() -> None:

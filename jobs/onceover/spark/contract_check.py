@@ -31,7 +31,9 @@ from pyspark.sql.types import (
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.errors import TerminalError
 from onceover.model.contract import SKIPPED, Column, Columns, Contract, Measure
+from onceover.spark.contract_patterns import find_refused
 from onceover.spark.contract_sql import find_unguarded, make_visible, strict_casts
+from onceover.spark.field_path import find_paths, list_paths, quote_path, write_path
 from onceover.spark.json_fields import READABLE_TYPES, list_unreadable_types
 from onceover.spark.json_value import parse_document
 from onceover.spark.session import MEANING, OLD_MEANING
@@ -168,21 +170,21 @@ class _Check:
             return StructType()
         for path, kind in list_unreadable_types(schema):
             self._refuse("schema", f"field {path} is of type {kind}", f"declare it as {READABLE_TYPES}")
-        names = [name.lower() for name in schema.fieldNames()]
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            self._refuse("schema", f"field {name} is declared twice; case does not matter", "rename one")
+        paths = list(list_paths(schema))
+        lowered = [tuple(name.lower() for name in path) for path in paths]
+        for path in sorted({path for path in lowered if lowered.count(path) > 1}):
+            self._refuse("schema", f"field {'.'.join(path)} is declared twice; case does not matter", "rename one")
         for name in self._contract.required:
-            self._check_field(schema, name)
+            self._check_field(schema, name, [write_path(schema, path) for path in paths])
         return schema
 
-    def _check_field(self, schema: StructType, name: str) -> None:
-        kind: DataType = schema
-        for part in name.split("."):
-            names = kind.fieldNames() if isinstance(kind, StructType) else []
-            if part not in names or not isinstance(kind, StructType):
-                self._refuse("required", f"the schema has no field {name}", suggest_name(part, names))
-                return
-            kind = kind[part].dataType
+    def _check_field(self, schema: StructType, name: str, known: list[str]) -> None:
+        meant = find_paths(schema, name)
+        if not meant:
+            self._refuse("required", f"the schema has no field {name}", suggest_name(name, known))
+        elif len(meant) > 1:
+            both = " and ".join(sorted(map(quote_path, meant)))
+            self._refuse("required", f"{name} may be {both}", "write one of them, with its backquotes")
 
     def _find_type(self, seen: DataFrame, key: str, sql: str) -> DataType | None:
         """Return the SQL's type, or None after adding its mistake."""
@@ -218,6 +220,8 @@ class _Check:
             )
             remedy = f"declare it in the schema, or cast one string at a time, such as CAST(... AS {_CASTS[made]})"
             self._refuse(key, f"{_shorten(sql)} makes a {made} out of a text, and {why}", remedy)
+        elif refused := find_refused(self._spark, plan.expressions().apply(0)):
+            self._refuse(key, f"Spark refuses the datetime pattern '{refused.text}'", refused.suggest_other())
         elif not plan.deterministic():
             self._refuse(key, f"{_shorten(sql)} is not deterministic", "use functions that always return the same")
         else:

@@ -22,7 +22,9 @@ from onceover.lines.reference import MAX_EVENT_MS
 from onceover.model.contract import SKIPPED, Contract, Measure
 from onceover.spark.contract_check import CheckedContract, analyze_contract
 from onceover.spark.contract_sql import make_visible, read_sql
-from onceover.spark.json_value import list_faults, parse_document, read_value, wrap
+from onceover.spark.field_path import FieldPath, find_paths
+from onceover.spark.json_value import list_document_faults, list_field_faults, parse_document, read_value, wrap
+from onceover.spark.wire_format import name_framed
 
 MAX_KEY_BYTES = 2000  # PostgreSQL's unique index takes rows of 2,704 bytes
 _YEAR_10000_MS = 253_402_300_800_000
@@ -39,7 +41,7 @@ def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
 
     - tombstone: the value is null, and the contract does not accept tombstones as records
     - unparseable: not UTF-8 (json and text), not exactly one JSON object, or a field whose JSON is not exactly a value
-      of its declared type, as `json_fields` says
+      of its declared type, as `json_fields` says; or in Confluent's wire format
     - missing field X: null or absent; tombstones accepted as records have no fields to miss
     - SQL failed: X: the SQL of event_time, key X or measure X threw, as a cast does that has no exact result
     - no event time: it is null
@@ -143,16 +145,20 @@ def _find_fault(contract: Contract, checked: CheckedContract) -> Column:
     if contract.format == "text":
         fault = fault.when(text.isNull(), "unparseable: not UTF-8")
     if contract.format == "json":
-        for broken, why in list_faults(text, _quote(f"{_OWN}parsed"), value, checked.schema):
-            fault = fault.when(broken, F.concat(F.lit("unparseable: "), why))
+        document = _quote(f"{_OWN}parsed")
+        for broken, why in list_document_faults(text, document):
+            fault = fault.when(broken, name_framed(_quote(f"{_CARRIED}value"), f"unparseable: {why}"))
+        for broken, what in list_field_faults(text, document, value, checked.schema):
+            fault = fault.when(broken, F.concat(F.lit("unparseable: "), what))
         for name in contract.required:
-            fault = fault.when(_get_field(value, name).isNull(), f"missing field {name}")
+            (path,) = find_paths(checked.schema, name)
+            fault = fault.when(_get_field(value, path).isNull(), f"missing field {name}")
     return fault
 
 
-def _get_field(value: Column, name: str) -> Column:
-    for part in name.split("."):
-        value = value.getField(part)
+def _get_field(value: Column, path: FieldPath) -> Column:
+    for name in path:
+        value = value.getField(name)
     return value
 
 

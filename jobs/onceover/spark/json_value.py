@@ -64,20 +64,21 @@ def read_value(text: Column, document: Column, schema: StructType) -> Column:
     return F.when(doubtful, by_tokens).otherwise(exact)
 
 
-def list_faults(text: Column, document: Column, value: Column, schema: StructType) -> list[tuple[Column, Column]]:
-    """Return conditions with their descriptions, of a document, its text, and what `read_value` made of them; the first
-    condition that holds is the value's fault."""
+def list_document_faults(text: Column, document: Column) -> list[tuple[Column, str]]:
+    """Return conditions of a document and its text with their descriptions: the first that holds is why the value is
+    not one JSON object."""
     objects = document[_OBJECTS]
     is_object = (
         (F.size(objects) == 2) & _get_object(document, 0).isNotNull() & (_get_object(document, 1)[_END] == F.lit(1))
     )
+    return [(text.isNull(), "not UTF-8"), (~F.coalesce(is_object, F.lit(False)), "not one JSON object")]
+
+
+def list_field_faults(text: Column, document: Column, value: Column, schema: StructType) -> list[tuple[Column, Column]]:
+    """Return conditions with their descriptions, of an object and what `read_value` made of it: the first that holds
+    names a field whose JSON is not exactly a value of its type."""
     lost = [(is_lost, F.lit(what)) for what, is_lost in list_lost(schema, _get_object(document, 0), value)]
-    return [
-        (text.isNull(), F.lit("not UTF-8")),
-        (~F.coalesce(is_object, F.lit(False)), F.lit("not one JSON object")),
-        (document[_BROKEN].isNotNull(), _name_broken(text, value, schema)),
-        *lost,
-    ]
+    return [(document[_BROKEN].isNotNull(), _name_broken(text, value, schema)), *lost]
 
 
 def _name_broken(text: Column, value: Column, schema: StructType) -> Column:

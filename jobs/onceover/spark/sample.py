@@ -17,25 +17,50 @@ from onceover.model.record import Record
 from onceover.model.window import Window, floor, format_moment, from_ms
 from onceover.spark.interpret import interpret, name_values
 from onceover.spark.source import read_ranges
-from onceover.spark.sql_failure import explain_sql_failure
+from onceover.spark.sql_failure import evaluate_record, explain_sql_failure
+from onceover.spark.wire_format import find_remedy
 
 MOST_SHOWN = 5
+FAR_MS = 30 * 60_000
+"""Zones are an hour apart, so that one that was read wrongly shows beside half an hour of delay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The event time of a record beside the time that Kafka gave it, in ms; below 0 is none of Kafka's."""
+
+    event_ms: int
+    kafka_ms: int
+
+    @property
+    def difference_ms(self) -> int | None:
+        """How long after Kafka's time the event time is."""
+        return self.event_ms - self.kafka_ms if self.kafka_ms >= 0 else None
+
+    @property
+    def is_far(self) -> bool:
+        return abs(self.difference_ms or 0) > FAR_MS
 
 
 @dataclass(frozen=True, slots=True)
 class SampledReason:
-    """A reason for quarantine, its number of records, and Spark's own error if the contract's SQL threw."""
+    """A reason for quarantine, its number of records, Spark's own error if the contract's SQL threw, what to do about
+    it where that is known, and for a record beyond a bound its event time and Kafka's."""
 
     reason: str
     records: int
     error: str | None
+    remedy: str | None
+    example: Times | None
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSample:
-    """The number of records, of each window by its start and of each reason; and keys and measures of the newest."""
+    """The number of records, of each window by its start and of each reason; of those that fit, how many have an event
+    time far from Kafka's; and keys and measures of the newest."""
 
     records: int
+    far: int
     windows: Mapping[str, int]
     reasons: Sequence[SampledReason]
     newest: Sequence[Mapping[str, Any]]
@@ -67,13 +92,16 @@ def sample_topic(
     read = read_ranges(spark, source, ranges).transform(interpret(contract)).cache()
     try:
         length = contract.window_minutes
-        windows = {
-            format_moment(Window.at(floor(from_ms(row["at"]), length), length).start): row["count"]
-            for row in read.where("reason IS NULL")
+        is_far = (F.col("kafka_timestamp") >= 0) & (F.abs(F.col("event_ms") - F.col("kafka_timestamp")) > FAR_MS)
+        found = (
+            read.where("reason IS NULL")
             .groupBy((F.col("event_ms") - F.col("event_ms") % (length * 60_000)).alias("at"))
-            .count()
+            .agg(F.count(F.lit(1)).alias("records"), F.count_if(is_far).alias("far"))
             .orderBy("at")
             .collect()
+        )
+        windows = {
+            format_moment(Window.at(floor(from_ms(row["at"]), length), length).start): row["records"] for row in found
         }
         first = F.min_by(F.struct("kafka_partition", "offset", "kafka_timestamp", "key", "value"), "offset").alias(
             "first"
@@ -84,11 +112,19 @@ def sample_topic(
             p, offset, stamp, key, value = row["first"]
             record = Record(KafkaPartition(facts.generation, p), offset, stamp, key, (), value)
             error = explain_sql_failure(spark, contract, row["reason"], record)
-            reasons.append(SampledReason(row["reason"], row["records"], error))
-        columns = ["kafka_partition", "offset", *name_values(contract)]
+            example = _find_times(spark, contract, row["reason"], record)
+            reasons.append(SampledReason(row["reason"], row["records"], error, find_remedy(row["reason"]), example))
+        columns = ["kafka_partition", "offset", "kafka_timestamp", *name_values(contract)]
         newest = read.where("reason IS NULL").orderBy(F.desc("kafka_timestamp"), F.desc("offset")).limit(MOST_SHOWN)
         rows = [row.asDict() for row in newest.select(*columns).collect()]
     finally:
         read.unpersist()
     records = sum(windows.values()) + sum(each.records for each in reasons)
-    return TopicSample(records, windows, reasons, rows)
+    return TopicSample(records, sum(row["far"] for row in found), windows, reasons, rows)
+
+
+def _find_times(spark: SparkSession, contract: Contract, reason: str, record: Record) -> Times | None:
+    """Return the times of a record whose event time is beyond a bound: `interpret` shows none of a refused record."""
+    if not reason.startswith("beyond "):
+        return None
+    return Times(evaluate_record(spark, contract, "event_ms", record), record.kafka_timestamp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
@@ -25,9 +26,8 @@ def explain_sql_failure(spark: SparkSession, contract: Contract, reason: str, re
     columns = {f"{SQL_FAILED}: {shown}": column for column, shown in name_values(contract).items()}
     if reason not in columns:
         return None
-    row = (record.kafka_timestamp, *(None if part is None else bytearray(part) for part in (record.key, record.value)))
     try:
-        spark.createDataFrame([row], _SCHEMA).transform(evaluate(contract, columns[reason])).collect()
+        evaluate_record(spark, contract, columns[reason], record)
     except Py4JNetworkError:
         raise
     except (PySparkException, Py4JError) as error:
@@ -35,3 +35,9 @@ def explain_sql_failure(spark: SparkSession, contract: Contract, reason: str, re
         own = [each for each in classed if not each.startswith("[INTERNAL_ERROR")]
         return " ".join((own or [summarize(error)])[-1].split())[:_WIDTH]
     return None
+
+
+def evaluate_record(spark: SparkSession, contract: Contract, column: str, record: Record) -> Any:
+    """Return what one column of `name_values` is for the record. Raises Spark's own error where the SQL throws."""
+    row = (record.kafka_timestamp, *(None if part is None else bytearray(part) for part in (record.key, record.value)))
+    return spark.createDataFrame([row], _SCHEMA).transform(evaluate(contract, column)).collect()[0][0]

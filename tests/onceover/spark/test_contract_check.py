@@ -170,7 +170,7 @@ def test_value_type_depends_on_the_format(spark: SparkSession) -> None:
             ("a INT,", "Syntax error"),
             ("a INT, A INT", "field a is declared twice"),
         ),
-        ("a MAP<INT, INT>", "map"),
+        *(("a MAP<INT, INT>", "map"), ("s STRUCT<a: INT, A: INT>", "field s.a is declared twice")),
     ],
 )
 def test_schema_that_spark_cannot_read_is_refused(spark: SparkSession, schema: str, why: str) -> None:
@@ -178,12 +178,16 @@ def test_schema_that_spark_cannot_read_is_refused(spark: SparkSession, schema: s
 
 
 def test_required_fields_must_be_in_the_schema(spark: SparkSession) -> None:
-    contract = make_contract(schema="origin STRING, s STRUCT<b: INT>", required=("orgin", "s.b", "s.c", "origin.x"))
+    required = ("orgin", "s.b", "s.c", "origin.x", "service.name", "a.b", "`a.b`", "nothing", "`s.b")
+    schema = "origin STRING, s STRUCT<b: INT>, `service.name` STRING, `a.b` INT, a STRUCT<b: INT>"
 
-    assert list_refusals(spark, contract) == [
+    assert list_refusals(spark, make_contract(schema=schema, required=required)) == [
         "required: the schema has no field orgin; did you mean `origin`?",
-        "required: the schema has no field s.c; known are b",
-        "required: the schema has no field origin.x; known are none",
+        "required: the schema has no field s.c; did you mean `s.b`?",
+        "required: the schema has no field origin.x; did you mean `origin`?",
+        "required: a.b may be `a.b` and `a`.`b`; write one of them, with its backquotes",
+        "required: the schema has no field nothing; known are `a.b`, `a`.`b`, a, origin, s, s.b, service.name",
+        "required: the schema has no field `s.b; did you mean `s.b`?",
     ]
 
 

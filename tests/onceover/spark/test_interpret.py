@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import struct
 import time
 from decimal import Decimal
 
@@ -12,6 +14,7 @@ from pyspark.sql import functions as F
 from onceover.model.contract import Measure
 from onceover.spark.aggregate import aggregate
 from onceover.spark.interpret import interpret
+from onceover.spark.wire_format import find_remedy
 
 from .contracts import (
     FLIGHTS,
@@ -113,6 +116,66 @@ def test_required_fields_must_be_present_and_not_null(spark: SparkSession) -> No
     assert list_reasons(spark, contract, values) == [
         *(None, "missing field a", "missing field a", "missing field b.c", "missing field b.c")
     ]
+
+
+def test_required_fields_may_have_any_json_name(spark: SparkSession) -> None:
+    names = [
+        "service.name",
+        ".",
+        "",
+        " ",
+        "a`b",
+        "`",
+        "'",
+        '"',
+        "a[0]",
+        "$.*",
+        "\\",
+        "\n",
+        "\x01",
+        "é",
+        "e\u0301",
+        "😀",
+        "1",
+    ]
+    quoted = [f"`{name.replace('`', '``')}`" for name in names]
+    schema = f"{', '.join(f'{name} INT' for name in quoted)}, `a.b` STRUCT<`c.d`: INT>"
+    contract = make_contract(schema=schema, required=(*quoted, "a.b.c.d", "service.name"))
+    value = dict.fromkeys(names, 0) | {"a.b": {"c.d": 0}}
+    without = [{name: v for name, v in value.items() if name != left} for left in names]
+
+    found = list_reasons(
+        spark, contract, [json.dumps(each).encode() for each in (value, *without, value | {"a.b": {}})]
+    )
+
+    assert found == [None, *(f"missing field {name}" for name in contract.required[:-1])]
+
+
+def test_value_in_confluents_wire_format_is_named(spark: SparkSession) -> None:
+    framed = "unparseable: Confluent's wire format, schema ID "
+    json_schema, avro = b'\x00\x00\x00\x00\x07{"a":1}', b"\x00\x00\x01\x86\xa1\x02\x06abc\x9a\xf2\xff\xff"
+    named = [json_schema, avro, b"\x00\x00\x00\x00\x07", b"\x00\x00\xff\xff\xff\x02"]
+    utf_16 = '{"a":1}'.encode("utf-16-be")
+    others = [
+        b"\x00\x00\x00\x07",
+        b"\x00" * 8,
+        struct.pack(">q", 7),
+        utf_16,
+        b"\x00\x01\x00\x00\x00\x00",
+        b"\x01" + avro,
+    ]
+
+    found = list_reasons(spark, make_contract(), [*named, *others])
+
+    assert found[:4] == [f"{framed}{schema_id}" for schema_id in (7, 100001, 7, 0xFFFFFF)]
+    assert set(found[4:]) == {NO_OBJECT, UNREADABLE}
+    assert find_remedy(f"{framed}7")
+    assert find_remedy(NO_OBJECT) is None
+
+    text = "CAST(substring(value, 6) AS STRING)"  # what the remedy says
+    binary = make_keyed(f"get_json_object({text}, '$.a')", format="binary", schema="")
+    (row,) = interpret_values(spark, binary, [json_schema])
+    assert (row.reason, row.k_it) == (None, "1")
 
 
 def test_bytes_that_are_not_utf_8_are_unparseable(spark: SparkSession) -> None:

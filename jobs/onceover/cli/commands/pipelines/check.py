@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing, suppress
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +25,7 @@ from onceover.model.pipeline import Pipeline
 from onceover.model.wording import pluralize
 from onceover.printable import escape
 from onceover.spark.contract_check import check_contract as check_contract
+from onceover.spark.contract_patterns import list_warnings
 from onceover.spark.sample import TopicSample, sample_topic
 from onceover.spark.session import build
 
@@ -59,6 +61,7 @@ def add_to(app: typer.Typer) -> None:
 def check(name: Name = None, sample: Sample = None, no_spark: NoSpark = False, json: AsJson = False) -> None:
     """Check pipelines' TOMLs; name every mistake with file, key and remedy.
 
+    A warning is about SQL that runs, and means something else than its author hardly wants, such as `hh` without `a`.
     Checks the file first, then with Spark whether its SQL runs and which types the columns get. Reads no data, but
     with --sample: SQL that runs may still refuse every record, as a regex does that lacks a backslash. The sample is
     interpreted as ingest would, and written nowhere.
@@ -67,21 +70,23 @@ def check(name: Name = None, sample: Sample = None, no_spark: NoSpark = False, j
         raise UsageError("--sample needs the name of one pipeline, and Spark")
     good, mistakes = _read(name)
     columns: dict[str, Columns] = {}
+    warnings: Sequence[Mistake] = ()
     sampled: TopicSample | None = None
     if good and not no_spark:
         with get_stderr().status("Spark checks the SQL ..."):
-            columns, more, sampled = _check_sql(good, sample)
+            columns, more, warnings, sampled = _check_sql(good, sample)
         mistakes = [*mistakes, *more]
     if json:
         print_json(
             {
                 "pipelines": [{"name": p.name, "columns": columns.get(p.name)} for p in good],
-                "mistakes": [{"file": m.file, "key": m.key, "what": m.what, "remedy": m.remedy} for m in mistakes],
+                "mistakes": [asdict(mistake) for mistake in mistakes],
+                "warnings": [asdict(warning) for warning in warnings],
                 **({"sample": list_as_json(sampled)} if sampled else {}),
             }
         )
     else:
-        _show(good, columns, mistakes, no_spark)
+        _show(good, columns, mistakes, warnings, no_spark)
         if sampled:
             show_sample(sampled, good[0].contract.topic)
     if mistakes:
@@ -101,15 +106,17 @@ def _read(name: str | None) -> tuple[Sequence[Pipeline], list[Mistake]]:
 
 def _check_sql(
     pipelines: Sequence[Pipeline], sample: int | None
-) -> tuple[dict[str, Columns], list[Mistake], TopicSample | None]:
+) -> tuple[dict[str, Columns], list[Mistake], list[Mistake], TopicSample | None]:
     columns: dict[str, Columns] = {}
     mistakes: list[Mistake] = []
+    warnings: list[Mistake] = []
     sampled: TopicSample | None = None
     spark = build("onceover pipelines check")
     try:
         for pipeline in pipelines:
             try:
                 columns[pipeline.name] = check_contract(spark, pipeline.contract, name_toml(pipeline.name))
+                warnings += list_warnings(spark, pipeline.contract, name_toml(pipeline.name))
             except MistakesError as error:
                 mistakes += error.mistakes
             except ConfigurationError as error:
@@ -119,7 +126,7 @@ def _check_sql(
     finally:
         with suppress(Exception):  # stopping fails if the JVM was interrupted
             spark.stop()
-    return columns, mistakes, sampled
+    return columns, mistakes, warnings, sampled
 
 
 def _sample(spark: Any, pipeline: Pipeline, most: int) -> TopicSample:
@@ -141,12 +148,18 @@ def _build_source(context: PipelineContext, facts: TopicFacts) -> KafkaSource:
         return context.build_source(facts, has_ledger=False)
 
 
-def _show(good: Sequence[Pipeline], columns: dict[str, Columns], mistakes: Sequence[Mistake], no_spark: bool) -> None:
-    wrong = {mistake.file for mistake in mistakes}
+def _show(
+    good: Sequence[Pipeline],
+    columns: dict[str, Columns],
+    mistakes: Sequence[Mistake],
+    warnings: Sequence[Mistake],
+    no_spark: bool,
+) -> None:
+    states = {**{each.file: "note" for each in warnings}, **{each.file: "wrong" for each in mistakes}}
     rows = [
         (
             pipeline.name,
-            style("wrong" if name_toml(pipeline.name) in wrong else "fine"),
+            style(states.get(name_toml(pipeline.name), "fine")),
             pipeline.contract.topic,
             f"{pipeline.contract.window_minutes} min",
             _format_columns(columns.get(pipeline.name), no_spark),
@@ -159,6 +172,8 @@ def _show(good: Sequence[Pipeline], columns: dict[str, Columns], mistakes: Seque
         say("there is no pipeline; write a TOML into pipelines/, its name is the pipeline's")
     for mistake in mistakes:
         say(escape(str(mistake)), whole=True)
+    for warning in warnings:
+        say(f"warning: {escape(str(warning))}", whole=True)
     if mistakes:
         say(f"{pluralize(len(mistakes), 'mistake')}")
 

@@ -1,0 +1,84 @@
+"""The datetime patterns in a contract's SQL: those that Spark refuses, and warnings about those that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from onceover.config.mistakes import Mistake
+from onceover.model.contract import Contract
+from onceover.spark.contract_sql import make_visible
+from onceover.spark.datetime_pattern import DatetimePattern, Doubt
+
+_READERS = {"ParseToTimestamp", "ParseToDate", "UnixTimestamp", "ToUnixTimestamp"}
+_WRITERS = {"DateFormatClass", "FromUnixTime"}
+_READERS_BY_OPTION = {"JsonToStructs", "CsvToStructs", "XmlToStructs"}
+_WRITERS_BY_OPTION = {"StructsToJson", "StructsToCsv", "StructsToXml"}
+_THROWN = (Py4JJavaError, PySparkException)
+_OPTIONS = {"timestampformat", "timestampntzformat", "dateformat"}
+
+
+def list_warnings(spark: SparkSession, contract: Contract, file: str) -> list[Mistake]:
+    """Return a warning for each doubtful pattern of a contract that passed the check; `file` names it."""
+    schema = StructType.fromDDL(contract.schema) if contract.format == "json" else StructType()
+    seen = make_visible(spark, contract, schema)  # type: ignore[arg-type]
+    warnings = []
+    for key, sql in _list_sql(contract):
+        expression = seen.select(F.expr(sql).alias("it"))._jdf.queryExecution().analyzed().expressions().apply(0)
+        patterns = list(find_patterns(spark, expression))
+        doubts = {(pattern.text, doubt): None for pattern in patterns for doubt in pattern.list_doubts()}
+        reading = [pattern for pattern in patterns if pattern.reads]
+        if key == "event_time" and reading and not any(pattern.has_year() for pattern in reading):
+            no_year = Doubt("it has no year, and Spark takes 1970", "read the date too, or take kafka_timestamp")
+            doubts[reading[0].text, no_year] = None
+        warnings += [
+            Mistake(file, f"contract.{key}", f"pattern '{text}': {doubt.what}", doubt.remedy) for text, doubt in doubts
+        ]
+    return warnings
+
+
+def find_patterns(spark: SparkSession, expression: Any) -> Iterator[DatetimePattern]:
+    """Return the datetime patterns of an analyzed expression that are the same for each record."""
+    name, children = str(expression.getClass().getSimpleName()), expression.children()
+    nodes = [children.apply(at) for at in range(children.size())]
+    if name in _READERS | _WRITERS and len(nodes) > 1 and nodes[1].foldable():
+        is_used = name in _WRITERS or nodes[0].dataType().simpleString() == "string"
+        with suppress(*_THROWN):  # what throws has no pattern
+            text = nodes[1].eval(None)
+            if is_used and text is not None:
+                yield DatetimePattern(str(text), name in _READERS)
+    if name in _READERS_BY_OPTION | _WRITERS_BY_OPTION:
+        jvm: Any = spark._jvm
+        for option, text in jvm.scala.jdk.javaapi.CollectionConverters.asJava(expression.options()).items():
+            if option.lower() in _OPTIONS:
+                yield DatetimePattern(text, name in _READERS_BY_OPTION)
+    for node in nodes:
+        yield from find_patterns(spark, node)
+
+
+def find_refused(spark: SparkSession, expression: Any) -> DatetimePattern | None:
+    """Return a pattern of an analyzed expression at which Spark throws while it compiles the SQL, for all records."""
+    jvm: Any = spark._jvm
+    formatter = getattr(getattr(jvm.org.apache.spark.sql.catalyst.util, "TimestampFormatter$"), "MODULE$")
+    for pattern in find_patterns(spark, expression):
+        try:
+            formatter.apply(pattern.text, jvm.java.time.ZoneOffset.UTC, pattern.reads).validatePatternString(True)
+        except _THROWN:
+            return pattern
+    return None
+
+
+def _list_sql(contract: Contract) -> list[tuple[str, str]]:
+    """Return all SQL with its key in the TOML."""
+    return [
+        ("event_time", contract.event_time),
+        *((f"keys.{key.name}", key.sql) for key in contract.keys),
+        *((f"measures.{m.name}.{m.operation}", m.sql) for m in contract.measures if m.sql != "*"),
+    ]
