@@ -20,6 +20,7 @@ def list_as_json(sample: TopicSample) -> dict[str, Any]:
         "records": sample.records,
         "quarantined": sample.quarantined,
         "far": sample.far,
+        "skipped": sample.skipped,
         "windows": sample.windows,
         "reasons": [
             {
@@ -56,6 +57,9 @@ def show_sample(sample: TopicSample, topic: str) -> None:
         f"of the last {pluralize(sample.records, 'record')}, {fit:,} fit {pluralize(len(sample.windows), 'window')}, "
         f"{sample.quarantined:,} go to quarantine"
     )
+    for measure, records in sample.skipped.items():
+        if records:
+            say(f"measure {measure} skips {pluralize(records, 'record')} that fit: its SQL has no exact result")
     if sample.far:
         say(
             f"{pluralize(sample.far, 'record')} that fit: event time more than {FAR_MS // 60_000} min from Kafka's; "

@@ -73,6 +73,11 @@ class Contract:
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 
+def list_written_measures(contract: Contract) -> list[Measure]:
+    """Return the measures that have SQL of their own: all but those that count what others skipped."""
+    return [measure for measure in contract.measures if measure.operation != SKIPPED]
+
+
 # The columns of a pipeline's aggregates: names, roles and PostgreSQL types, as the ledger keeps them.
 
 KEY_TYPES = frozenset({"text", "boolean", "smallint", "integer", "bigint", "numeric", "date", "timestamptz"})

@@ -9,12 +9,11 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from onceover.config.mistakes import Mistake
-from onceover.model.contract import Contract
-from onceover.spark.contract_sql import make_visible
+from onceover.model.contract import Contract, list_written_measures
+from onceover.spark.contract_sql import analyze_sql, make_visible
 from onceover.spark.datetime_pattern import DatetimePattern, Doubt
 
 _READERS = {"ParseToTimestamp", "ParseToDate", "UnixTimestamp", "ToUnixTimestamp"}
@@ -31,8 +30,7 @@ def list_warnings(spark: SparkSession, contract: Contract, file: str) -> list[Mi
     seen = make_visible(spark, contract, schema)  # type: ignore[arg-type]
     warnings = []
     for key, sql in _list_sql(contract):
-        expression = seen.select(F.expr(sql).alias("it"))._jdf.queryExecution().analyzed().expressions().apply(0)
-        patterns = list(find_patterns(spark, expression))
+        patterns = list(find_patterns(spark, analyze_sql(spark, seen, sql)))
         doubts = {(pattern.text, doubt): None for pattern in patterns for doubt in pattern.list_doubts()}
         reading = [pattern for pattern in patterns if pattern.reads]
         if key == "event_time" and reading and not any(pattern.has_year() for pattern in reading):
@@ -80,5 +78,5 @@ def _list_sql(contract: Contract) -> list[tuple[str, str]]:
     return [
         ("event_time", contract.event_time),
         *((f"keys.{key.name}", key.sql) for key in contract.keys),
-        *((f"measures.{m.name}.{m.operation}", m.sql) for m in contract.measures if m.sql != "*"),
+        *((f"measures.{m.name}.{m.operation}", m.sql) for m in list_written_measures(contract) if m.sql != "*"),
     ]

@@ -50,10 +50,15 @@ def strict_casts(spark: SparkSession) -> Iterator[None]:
 
 def read_sql(spark: SparkSession, seen: DataFrame, sql: str) -> Column:
     """Return the SQL over the columns of `seen`, by their names, for any frame that has them."""
+    return _to_column(spark, _rewrite(spark, analyze_sql(spark, seen, sql)))
+
+
+def analyze_sql(spark: SparkSession, seen: DataFrame, sql: str) -> Any:
+    """Return the analyzed expression of the SQL over the columns of `seen`."""
     with strict_casts(spark):
         plan = seen.select(F.expr(sql).alias("it"))._jdf.queryExecution().analyzed()
     (of_alias,) = _list_children(plan.expressions().apply(0))
-    return _to_column(spark, _rewrite(spark, of_alias))
+    return of_alias
 
 
 def find_unguarded(expression: Any) -> str | None:

@@ -19,7 +19,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import DateType, StringType, TimestampType
 
 from onceover.lines.reference import MAX_EVENT_MS
-from onceover.model.contract import SKIPPED, Contract, Measure
+from onceover.model.contract import SKIPPED, Contract, Measure, list_written_measures
 from onceover.spark.contract_check import CheckedContract, analyze_contract
 from onceover.spark.contract_sql import make_visible, read_sql
 from onceover.spark.field_path import FieldPath, find_paths
@@ -184,19 +184,18 @@ def list_values(spark: SparkSession, contract: Contract, checked: CheckedContrac
     return {
         "event_ms": event_ms,
         **keys,
-        **{f"m_{measure.name}": _cast_input(read, measure, checked) for measure in _list_written(contract)},
+        **{f"m_{measure.name}": _cast_input(read, measure, checked) for measure in list_written_measures(contract)},
     }
 
 
 def name_values(contract: Contract) -> dict[str, str]:
     """Return what messages call event time, each key and each measure, by its column."""
     keys = {f"k_{key.name}": f"key {key.name}" for key in contract.keys}
-    return {"event_ms": "event_time", **keys, **{f"m_{m.name}": f"measure {m.name}" for m in _list_written(contract)}}
-
-
-def _list_written(contract: Contract) -> list[Measure]:
-    """Return the measures that have SQL of their own."""
-    return [measure for measure in contract.measures if measure.operation != SKIPPED]
+    return {
+        "event_ms": "event_time",
+        **keys,
+        **{f"m_{m.name}": f"measure {m.name}" for m in list_written_measures(contract)},
+    }
 
 
 def _cast_input(read: Callable[[str], Column], measure: Measure, checked: CheckedContract) -> Column:

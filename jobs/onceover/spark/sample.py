@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
-from onceover.model.contract import Contract
+from onceover.model.contract import SKIPPED, Contract
 from onceover.model.offsets import KafkaPartition, OffsetRange, subtract
 from onceover.model.record import Record
 from onceover.model.window import Window, floor, format_moment, from_ms
@@ -57,10 +57,11 @@ class SampledReason:
 @dataclass(frozen=True, slots=True)
 class TopicSample:
     """The number of records, of each window by its start and of each reason; of those that fit, how many have an event
-    time far from Kafka's; and keys and measures of the newest."""
+    time far from Kafka's, and how many each measure skips; and keys and measures of the newest."""
 
     records: int
     far: int
+    skipped: Mapping[str, int]
     windows: Mapping[str, int]
     reasons: Sequence[SampledReason]
     newest: Sequence[Mapping[str, Any]]
@@ -100,6 +101,9 @@ def sample_topic(
             .orderBy("at")
             .collect()
         )
+        skips = [measure for measure in contract.measures if measure.operation == SKIPPED]
+        sums = [F.coalesce(F.sum(f"m_{each.name}"), F.lit(0)).alias(each.sql) for each in skips]
+        skipped = read.where("reason IS NULL").agg(*sums).collect()[0].asDict() if sums else {}
         windows = {
             format_moment(Window.at(floor(from_ms(row["at"]), length), length).start): row["records"] for row in found
         }
@@ -120,7 +124,7 @@ def sample_topic(
     finally:
         read.unpersist()
     records = sum(windows.values()) + sum(each.records for each in reasons)
-    return TopicSample(records, sum(row["far"] for row in found), windows, reasons, rows)
+    return TopicSample(records, sum(row["far"] for row in found), skipped, windows, reasons, rows)
 
 
 def _find_times(spark: SparkSession, contract: Contract, reason: str, record: Record) -> Times | None:
