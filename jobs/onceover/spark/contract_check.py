@@ -168,8 +168,8 @@ class _Check:
         except PySparkException as error:
             self._refuse("schema", _extract_reason(error), _SCHEMA_REMEDY)
             return StructType()
-        for path, kind in list_unreadable_types(schema):
-            self._refuse("schema", f"field {path} is of type {kind}", f"declare it as {READABLE_TYPES}")
+        for field, kind in list_unreadable_types(schema):
+            self._refuse("schema", f"field {field} is of type {kind}", f"declare it as {READABLE_TYPES}")
         paths = list(list_paths(schema))
         lowered = [tuple(name.lower() for name in path) for path in paths]
         for path in sorted({path for path in lowered if lowered.count(path) > 1}):
