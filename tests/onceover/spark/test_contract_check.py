@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from onceover.config.mistakes import MistakesError
+from onceover.config.pipeline_file import read_pipeline
 from onceover.errors import TerminalError
 from onceover.model.contract import Column, Contract, Key, Measure
 from onceover.spark.contract_check import analyze_contract, check_contract
+from onceover.spark.contract_patterns import list_warnings
 from onceover.spark.interpret import interpret
 
-from .contracts import FLIGHTS, make_contract, make_keyed, make_measured, make_records, read_payments
+from .contracts import FLIGHTS, PAYMENTS, make_contract, make_keyed, make_measured, make_records, read_payments
 
 pytestmark = pytest.mark.spark
 
@@ -78,6 +81,11 @@ def test_key_types_map_to_column_types(spark: SparkSession) -> None:
             ("date'yesterday'", "'yesterday'"),
             ("'now'::timestamp", "'now'"),
             ("current_timezone()", "current_timezone"),
+        ),
+        *(
+            ("TIMESTAMP '12:30'", "'12:30'"),
+            ('timestamp_ltz"T9:15:00"', "'T9:15:00'"),
+            ("'12:30'::timestamp", "'12:30'"),
         ),
     ],
 )
@@ -212,15 +220,71 @@ def test_unchecked_contract_is_never_interpreted(spark: SparkSession) -> None:
         make_records(spark, [b"{}"]).transform(interpret(make_contract(event_time="now()")))
 
 
-def test_session_with_other_sql_semantics_is_refused(spark: SparkSession) -> None:
-    for setting, other in (("spark.sql.ansi.enabled", "true"), ("spark.sql.session.timeZone", "Europe/Oslo")):
-        before = spark.conf.get(setting)
-        spark.conf.set(setting, other)
-        try:
-            with pytest.raises(TerminalError, match=f"{setting}={other}"):
-                check_contract(spark, FLIGHTS)
-        finally:
-            spark.conf.set(setting, str(before))
+@pytest.mark.parametrize(
+    ("setting", "other"),
+    [
+        ("spark.sql.ansi.enabled", "true"),
+        ("spark.sql.session.timeZone", "Europe/Oslo"),
+        ("spark.sql.parser.escapedStringLiterals", "true"),
+        ("spark.sql.legacy.castComplexTypesToString.enabled", "true"),
+    ],
+)
+def test_session_with_other_sql_semantics_is_refused(spark: SparkSession, setting: str, other: str) -> None:
+    before = dict(spark.conf.getAll).get(setting)
+    spark.conf.set(setting, other)
+    try:
+        with pytest.raises(TerminalError, match=setting):
+            check_contract(spark, FLIGHTS)
+    finally:
+        spark.conf.unset(setting) if before is None else spark.conf.set(setting, before)
+
+
+def test_locale_is_one_for_all_machines(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    assert str(jvm.java.util.Locale.getDefault()) == "en_US"
+    assert "-Duser.language=en -Duser.country=US" in str(spark.conf.get("spark.executor.extraJavaOptions"))
+
+
+@pytest.mark.parametrize("kind", ["VARIANT", "TIME", "BINARY", "INTERVAL DAY TO SECOND", "STRING COLLATE UNICODE_CI"])
+def test_type_that_no_json_is_a_value_of_is_refused(spark: SparkSession, kind: str) -> None:
+    (line,) = list_refusals(spark, make_contract(schema=f"a STRUCT<b: ARRAY<{kind}>>"))
+
+    assert line.startswith("schema: field a.b is of type ")
+    assert "declare it as BOOLEAN, TINYINT" in line
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *(
+            "from_json(key, 'at TIMESTAMP').at",
+            "from_csv(key, 'at TIMESTAMP').at",
+            "CAST(split(key, ',') AS ARRAY<TIMESTAMP>)[0]",
+        ),
+        *("variant_get(parse_json(key), '$', 'timestamp')", "CAST(TIME '12:30' AS TIMESTAMP_NTZ)::timestamp"),
+    ],
+)
+def test_time_of_day_has_no_other_way_to_the_clock(spark: SparkSession, sql: str) -> None:
+    (line,) = list_refusals(spark, make_contract(event_time=sql))
+
+    assert "makes a timestamp out of a text, and Spark adds today's date to a time" in line
+
+
+def test_skipping_contract_has_a_column_for_what_each_measure_skips(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "skipping.toml"
+    path.write_text(PAYMENTS.replace("[contract.keys]", 'on_null = "skip"\n[contract.keys]'))
+    contract = read_pipeline(path).contract
+
+    columns = check_contract(spark, contract).measures
+
+    assert [c.name for c in columns][6:] == [
+        f"{name}_skipped" for name in ("noted", "amount", "cents", "least", "last_note")
+    ]
+    assert {(c.type, c.operation) for c in columns[6:]} == {("bigint", "count")}
+    assert list_warnings(spark, contract, "skipping.toml") == []
+    path.write_text(path.read_text().replace("least =", "amount_skipped ="))
+    with pytest.raises(MistakesError, match="counts what amount skips as amount_skipped, and a column has that name"):
+        read_pipeline(path)
 
 
 def test_contract_is_checked_once_a_session(spark: SparkSession) -> None:
