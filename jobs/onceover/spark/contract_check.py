@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.errors import TerminalError
 from onceover.model.contract import SKIPPED, Column, Columns, Contract, Measure
-from onceover.spark.contract_patterns import find_refused
+from onceover.spark.contract_patterns import WITH_CONSTANTS, find_refused_constant
 from onceover.spark.contract_sql import find_unguarded, make_visible, strict_casts
 from onceover.spark.field_path import find_paths, list_paths, quote_path, write_path
 from onceover.spark.json_fields import READABLE_TYPES, list_unreadable_types
@@ -220,8 +220,8 @@ class _Check:
             )
             remedy = f"declare it in the schema, or cast one string at a time, such as CAST(... AS {_CASTS[made]})"
             self._refuse(key, f"{_shorten(sql)} makes a {made} out of a text, and {why}", remedy)
-        elif refused := find_refused(self._spark, plan.expressions().apply(0)):
-            self._refuse(key, f"Spark refuses the datetime pattern '{refused.text}'", refused.suggest_other())
+        elif within & WITH_CONSTANTS and (refused := find_refused_constant(self._spark, plan.expressions().apply(0))):
+            self._refuse(key, f"Spark refuses the {refused[0]}", refused[1])
         elif not plan.deterministic():
             self._refuse(key, f"{_shorten(sql)} is not deterministic", "use functions that always return the same")
         else:

@@ -1,4 +1,4 @@
-"""The datetime patterns in a contract's SQL: those that Spark refuses, and warnings about those that it takes."""
+"""The constants in a contract's SQL that Spark refuses, and warnings about datetime patterns that it takes."""
 
 from __future__ import annotations
 
@@ -21,6 +21,14 @@ _WRITERS = {"DateFormatClass", "FromUnixTime"}
 _READERS_BY_OPTION = {"JsonToStructs", "CsvToStructs", "XmlToStructs"}
 _WRITERS_BY_OPTION = {"StructsToJson", "StructsToCsv", "StructsToXml"}
 _THROWN = (Py4JJavaError, PySparkException)
+_ZONE = ("time zone", "take a name such as Europe/Oslo, or an offset such as +01:00")
+_PREPARED = {
+    "RLike": ("regex", "correct it; count its backslashes, which TOML and SQL halve in double quotes"),
+    "Like": ("LIKE pattern", r"write a backslash only before %, _ or another one"),
+    **{"FromUTCTimestamp": _ZONE, "ToUTCTimestamp": _ZONE},
+}
+WITH_CONSTANTS = {*_READERS, *_WRITERS, *_READERS_BY_OPTION, *_WRITERS_BY_OPTION, *_PREPARED}
+"""Classes of expressions whose constants `find_refused_constant` looks at."""
 _OPTIONS = {"timestampformat", "timestampntzformat", "dateformat"}
 
 
@@ -44,33 +52,47 @@ def list_warnings(spark: SparkSession, contract: Contract, file: str) -> list[Mi
 
 def find_patterns(spark: SparkSession, expression: Any) -> Iterator[DatetimePattern]:
     """Return the datetime patterns of an analyzed expression that are the same for each record."""
-    name, children = str(expression.getClass().getSimpleName()), expression.children()
-    nodes = [children.apply(at) for at in range(children.size())]
-    if name in _READERS | _WRITERS and len(nodes) > 1 and nodes[1].foldable():
-        is_used = name in _WRITERS or nodes[0].dataType().simpleString() == "string"
-        with suppress(*_THROWN):  # what throws has no pattern
-            text = nodes[1].eval(None)
-            if is_used and text is not None:
-                yield DatetimePattern(str(text), name in _READERS)
-    if name in _READERS_BY_OPTION | _WRITERS_BY_OPTION:
-        jvm: Any = spark._jvm
-        for option, text in jvm.scala.jdk.javaapi.CollectionConverters.asJava(expression.options()).items():
-            if option.lower() in _OPTIONS:
-                yield DatetimePattern(text, name in _READERS_BY_OPTION)
-    for node in nodes:
-        yield from find_patterns(spark, node)
+    jvm: Any = spark._jvm
+    for node, name, children in _walk(expression):
+        if name in _READERS | _WRITERS and len(children) > 1 and children[1].foldable():
+            is_used = name in _WRITERS or children[0].dataType().simpleString() == "string"
+            with suppress(*_THROWN):  # what throws has no pattern
+                text = children[1].eval(None)
+                if is_used and text is not None:
+                    yield DatetimePattern(str(text), name in _READERS)
+        if name in _READERS_BY_OPTION | _WRITERS_BY_OPTION:
+            for option, text in jvm.scala.jdk.javaapi.CollectionConverters.asJava(node.options()).items():
+                if option.lower() in _OPTIONS:
+                    yield DatetimePattern(text, name in _READERS_BY_OPTION)
 
 
-def find_refused(spark: SparkSession, expression: Any) -> DatetimePattern | None:
-    """Return a pattern of an analyzed expression at which Spark throws while it compiles the SQL, for all records."""
+def find_refused_constant(spark: SparkSession, expression: Any) -> tuple[str, str] | None:
+    """Return which constant of an analyzed expression Spark refuses, and what to write. Spark looks at these before it
+    sees a record, while it compiles the SQL or starts a task: what throws then is caught for no record."""
     jvm: Any = spark._jvm
     formatter = getattr(getattr(jvm.org.apache.spark.sql.catalyst.util, "TimestampFormatter$"), "MODULE$")
     for pattern in find_patterns(spark, expression):
         try:
             formatter.apply(pattern.text, jvm.java.time.ZoneOffset.UTC, pattern.reads).validatePatternString(True)
         except _THROWN:
-            return pattern
+            return f"datetime pattern '{pattern.text}'", pattern.suggest_other()
+    for node, name, children in _walk(expression):
+        if name in _PREPARED and children[1].foldable():
+            literals = getattr(getattr(jvm.org.apache.spark.sql.catalyst.expressions, "Literal$"), "MODULE$")
+            tried = [literals.default(children[0].dataType()), children[1]]
+            try:
+                node.withNewChildren(jvm.PythonUtils.toSeq(tried)).eval(None)
+            except _THROWN:
+                return f"{_PREPARED[name][0]} {children[1].sql()}", _PREPARED[name][1]
     return None
+
+
+def _walk(node: Any) -> Iterator[tuple[Any, str, list[Any]]]:
+    """Return each node of an expression with the simple name of its class and its children."""
+    children = [node.children().apply(at) for at in range(node.children().size())]
+    yield node, str(node.getClass().getSimpleName()), children
+    for child in children:
+        yield from _walk(child)
 
 
 def _list_sql(contract: Contract) -> list[tuple[str, str]]:
