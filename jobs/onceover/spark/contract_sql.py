@@ -63,7 +63,7 @@ def analyze_sql(spark: SparkSession, seen: DataFrame, sql: str) -> Any:
 
 def find_unguarded(expression: Any) -> str | None:
     """Return the type, decimal or timestamp, that the analyzed expression makes out of a text in another way than by a
-    cast of a string, or out of a time of day."""
+    cast of a string."""
     for node in _walk(expression):
         kind = node.dataType().simpleString()
         for guarded in _GUARDED:
@@ -81,8 +81,7 @@ def _is_guarded(node: Any, guarded: str) -> bool:
 
 
 def _holds_text(node: Any) -> bool:
-    kinds = [child.dataType().simpleString() for child in _list_children(node)]
-    return any(text in kind for kind in kinds for text in _TEXTS) or any(kind.startswith("time(") for kind in kinds)
+    return any(text in child.dataType().simpleString() for child in _list_children(node) for text in _TEXTS)
 
 
 def _rewrite(spark: SparkSession, node: Any) -> Any:

@@ -30,17 +30,29 @@ class Members(list[tuple[str, Any]]):
     """The members of a JSON object, in order, with every name that is there twice."""
 
 
-def make_text(kind: str, chance: random.Random) -> str:
-    """Return JSON for a field of that type: half of the time a plain value of it."""
+def make_object(kinds: Mapping[str, str], chance: random.Random) -> str:
+    """Return a JSON object with these fields: any JSON for each of them, or for one, and plain values for the others."""
+    wild = chance.choice([*kinds, *[None] * len(kinds)])
+    texts = (make_text(kind, chance, is_plain=wild not in (None, name)) for name, kind in kinds.items())
+    return "{" + ",".join(f'"{name}":{text}' for name, text in zip(kinds, texts, strict=True)) + "}"
+
+
+def make_text(kind: str, chance: random.Random, *, is_plain: bool) -> str:
+    """Return JSON for a field of that type: a plain value of it, else one in half of all cases."""
     if kind.startswith("ARRAY"):
-        inner = [make_text(kind[6:-1], chance) for _ in range(chance.randrange(3))]
+        inner = [make_text(kind[6:-1], chance, is_plain=is_plain) for _ in range(chance.randrange(3))]
         return f"[{','.join(inner)}]"
     if kind.startswith("MAP"):
-        names = [chance.choice(["a", "b", "", "?", "\\ud800"]) for _ in range(chance.randrange(3))]
-        return "{" + ",".join(f'"{name}":{make_text("TIMESTAMP", chance)}' for name in names) + "}"
+        names = (
+            ["a", "?"]
+            if is_plain
+            else [chance.choice(["a", "b", "", "?", "\\ud800"]) for _ in range(chance.randrange(3))]
+        )
+        return "{" + ",".join(f'"{name}":{make_text("TIMESTAMP", chance, is_plain=is_plain)}' for name in names) + "}"
     if kind.startswith("STRUCT"):
-        return f'{{"a":{make_text("DATE", chance)},"b":{make_text("DOUBLE", chance)}}}'
-    return _make_plain(kind, chance) if chance.random() < 0.5 else _make_other(kind, chance)
+        texts = [make_text(inner, chance, is_plain=is_plain) for inner in ("DATE", "DOUBLE")]
+        return f'{{"a":{texts[0]},"b":{texts[1]}}}'
+    return _make_plain(kind, chance) if is_plain or chance.random() < 0.5 else _make_other(kind, chance)
 
 
 def read(kind: str, found: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import cast
 
 import pytest
@@ -12,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from onceover.spark.json_value import list_document_faults, list_field_faults, parse_document, read_value, wrap
 
-from .json_values import REFUSED, TYPES, load, make_text, read
+from .json_values import REFUSED, TYPES, load, make_object, read
 
 pytestmark = pytest.mark.spark
 
@@ -22,10 +23,7 @@ FIELDS = {f"c{number}": kind for number, kind in enumerate(TYPES)}
 def compare(spark: SparkSession, objects: int, seed: int) -> dict[str, int]:
     """Return how many values of each type were read; fail for one that is not Python's."""
     chance = random.Random(seed)
-    texts = [
-        "{" + ",".join(f'"{name}":{make_text(kind, chance)}' for name, kind in FIELDS.items()) + "}"
-        for _ in range(objects)
-    ]
+    texts = [make_object(FIELDS, chance) for _ in range(objects)]
     schema = cast(StructType, StructType.fromDDL(", ".join(f"{name} {kind}" for name, kind in FIELDS.items())))
     frame = spark.createDataFrame([(text,) for text in texts], "given STRING").withColumn("text", wrap(F.col("given")))
     frame = frame.withColumn("document", parse_document(F.col("text"), schema))
@@ -55,3 +53,10 @@ def test_value_is_what_python_reads_or_quarantined(spark: SparkSession) -> None:
     read_there = compare(spark, 2_500, seed=29)
 
     assert min(read_there.values()) > 500, read_there
+
+
+@pytest.mark.rare
+def test_million_values_are_what_python_reads_or_quarantined(spark: SparkSession) -> None:
+    read_there = sum((Counter(compare(spark, 10_000, seed)) for seed in range(6)), Counter[str]())
+
+    assert read_there.total() > 600_000, read_there
