@@ -31,7 +31,7 @@ class Members(list[tuple[str, Any]]):
 
 
 def make_object(kinds: Mapping[str, str], chance: random.Random) -> str:
-    """Return a JSON object with these fields: any JSON for each of them, or for one, and plain values for the others."""
+    """Return a JSON object of these fields: any JSON for all of them, or for one beside plain values."""
     wild = chance.choice([*kinds, *[None] * len(kinds)])
     texts = (make_text(kind, chance, is_plain=wild not in (None, name)) for name, kind in kinds.items())
     return "{" + ",".join(f'"{name}":{text}' for name, text in zip(kinds, texts, strict=True)) + "}"
