@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from onceover.config.kafka_properties import build_client_properties
 from onceover.errors import TransientError, UnreachableError
-from onceover.kafka.client import LastComplaint, translate_refusal
+from onceover.kafka.client import HARMLESS, LastComplaint, translate_refusal
 from onceover.kafka.guarded_read import read_guarded
 from onceover.kafka.reader import BAD_BATCH, READ_AHEAD, KafkaSource
 from onceover.kafka.traffic import ENOUGH_FETCHES, MOST_SECONDS, Traffic
@@ -116,9 +116,7 @@ class LogProbe:
                     return None
                 if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                     raise TransientError(f"{where}: the log does not hold it: expired or truncated; plan again")
-                if error.code() not in (
-                    KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT
-                ):  # fmt: skip
+                if error.code() not in HARMLESS:
                     raise (_BadBatchError if error.code() in BAD_BATCH else TransientError)(f"{where}: {error.str()}")
                 self._complaint(error)
             if traffic.stuck_seconds > self._source.stall_seconds and traffic.refetched >= ENOUGH_FETCHES:

@@ -18,9 +18,16 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from onceover.config.kafka_properties import build_client_properties
-from onceover.errors import OffsetRangeError, TransientError, UnreachableError, UnreadableRecordError
-from onceover.kafka.client import Admin, LastComplaint, translate_refusal
+from onceover.errors import (
+    OffsetRangeError,
+    TerminalError,
+    TransientError,
+    UnreachableError,
+    UnreadableRecordError,
+)
+from onceover.kafka.client import HARMLESS, Admin, LastComplaint, translate_refusal
 from onceover.kafka.record_batch import build_batch
+from onceover.kafka.rights import Right
 from onceover.kafka.traffic import ENOUGH_FETCHES, MOST_SECONDS, Traffic
 from onceover.model.offsets import OffsetRange
 
@@ -90,9 +97,8 @@ class LogReader:
 
         `headers` is the escaped field of the window file, `leader_epoch` null where the broker gives none. Raise
         OffsetRangeError if the log does not hold the range (expired, truncated) or the topic is not the incarnation
-        `source.topic_id`; UnreachableError if nothing arrives for `stall_seconds`, a part of an answer neither, or
-        UnreadableRecordError if whole answers do, and no record comes of them. Discard the batches yielded before an
-        error.
+        `source.topic_id`; UnreachableError if no byte arrives for `stall_seconds`, or UnreadableRecordError if whole
+        answers do, and no record comes of them. Discard the batches yielded before an error.
         """
         if start < end:
             yield from self.hold_last(self.read_at_once(kafka_partition, start, end))
@@ -186,11 +192,11 @@ class _Reader:
         end: int,
         where: str,
     ) -> None:
-        self._kafka_partition = kafka_partition
+        self._kafka_partition, self._where = kafka_partition, where
         self._position = self.yielded = start
         self._end = end
-        self._where = where
         self._stall_seconds = source.stall_seconds
+        self._advice = Right("Read", source.topic).advise(source.bootstrap, source.properties)
         self._most_records = 1 if source.one_batch_a_fetch else BATCH_RECORDS
         self._seen_end: int | None = None
         self._complaint, self._traffic, self._consumer = complaint, traffic, consumer
@@ -252,8 +258,10 @@ class _Reader:
                 raise (OffsetRangeError if event.offset() == self._position else _OtherOffsetError)(
                     f"{self._where}: the log does not hold offset {event.offset()}: expired or truncated; plan again"
                 )
-            elif error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT):
+            elif error.code() in HARMLESS:
                 self._complaint(error)
+            elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise TerminalError(f"{self._where}: {error.str()}; {self._advice}")
             elif error.code() in BAD_BATCH and _get_offset(event) >= self._end:
                 self._position = self._end  # read ahead: all that lies before it came before it
             elif error.code() in BAD_BATCH:
