@@ -56,7 +56,8 @@ def _check_topic(where: str, pipeline: Pipeline) -> Iterator[Outcome]:
     if isinstance(policy, OnceoverError):
         yield Outcome(check, "note", f"its settings cannot be read: {policy}")
     else:
-        yield from check_settings(check, pipeline, policy, _read_retention(pipeline))
+        noted_ms = None if policy.retention_bytes is None else _read_retention(pipeline)
+        yield from check_settings(check, pipeline, policy, noted_ms)
 
 
 def _check_transactions(check: str, pipeline: Pipeline, facts: TopicFacts) -> Iterator[Outcome]:
