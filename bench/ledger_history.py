@@ -212,8 +212,8 @@ _STATEMENTS = (
     """,
     f"""
     INSERT INTO onceover.kafka_partition (pipeline, generation, kafka_partition, topic_id, origin, frontier, reach,
-      end_offset, max_event_time, caught_up_since, records_landed, compared_epoch)
-    SELECT %(name)s, %(generation)s, p, %(topic)s, 0, e, e, e,
+      end_offset, high_watermark, max_event_time, caught_up_since, records_landed, compared_epoch)
+    SELECT %(name)s, %(generation)s, p, %(topic)s, 0, e, e, e, e,
       {_MOMENT.format("%(batches)s")}, now(), s.records, NULL
     FROM (SELECT p, sum(records)::bigint AS records FROM part GROUP BY p) s,
       (SELECT %(batches)s * (%(own)s + %(before)s) AS e) x

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import signal
 import socket
@@ -13,14 +12,13 @@ from functools import partial
 
 from onceover.context import open_pipeline
 from onceover.entrypoint import run
-from onceover.errors import BusyError, TerminalError
+from onceover.errors import BusyError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.job import build_driver, open_source
 from onceover.ingest.quarantine_alarm import QuarantineAlarm
 from onceover.ingest.report import Progress, make_reporter
-from onceover.kafka import Topic
 from onceover.ledger import drivers
-from onceover.ledger.catalog import keep_log_retention, register_pipeline
+from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Heartbeat
 from onceover.ledger.migrate import upgrade_schema
@@ -50,7 +48,6 @@ def main(arguments: Sequence[str]) -> int:
                 signal.signal(number, lambda *_: stop.set())
             with open_session(f"onceover ingest {pipeline.name}") as spark:
                 registered = register_pipeline(ledger, pipeline, check_contract(spark, pipeline.contract))
-                _keep_log_retention(ledger, pipeline.name, topic)
                 epoch = _acquire(ledger, pipeline.name, stop)
                 if epoch is None:
                     return 0
@@ -69,13 +66,6 @@ def main(arguments: Sequence[str]) -> int:
                     loop.run(stop, heart.lost, hear)
                 drivers.end_epoch(ledger, epoch)
     return 0
-
-
-def _keep_log_retention(ledger: Connection, pipeline: str, topic: Topic) -> None:
-    try:
-        keep_log_retention(ledger, pipeline, topic.policy().retention_ms)
-    except TerminalError as error:  # only the metric of the log's retention needs it
-        logging.getLogger("onceover").warning("cannot read how long Kafka keeps the topic's log: %s", error)
 
 
 def _acquire(ledger: Connection, pipeline: str, stop: threading.Event) -> drivers.Epoch | None:

@@ -20,7 +20,10 @@ FLIGHTS: Final = Signals(
     landed=7,
     superseded=2,
     last_batch=LastBatch(1.5, 2.25, NOON),
-    kafka_partitions={0: KafkaPartitionProgress(100, 3, 5, NOON, NOON), 1: KafkaPartitionProgress(10, 0, 0, None)},
+    kafka_partitions={
+        0: KafkaPartitionProgress(100, 3, 5, NOON, NOON, 4, 104, NOON),
+        1: KafkaPartitionProgress(10, 0, 0, None),
+    },
     windows={WindowState.CERTIFIED: 40, WindowState.BLOCKED: 1},
     overdue=2,
     log_retention=3600.0,

@@ -34,7 +34,7 @@ from onceover.ingest.driver import Ingest
 from onceover.ingest.job import build_driver, open_source
 from onceover.ingest.report import Progress
 from onceover.ledger import drivers, repair_requests
-from onceover.ledger.catalog import RegisteredPipeline, keep_log_retention, read_registered, register_pipeline
+from onceover.ledger.catalog import RegisteredPipeline, read_registered, register_pipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.migrate import upgrade_schema
 from onceover.lines.escapes import CorruptLineError
@@ -130,7 +130,6 @@ class Lane:
             pipeline, ledger = context.pipeline, context.ledger
             context.require_own_root(topic.read_cluster_id())
             entry = register_pipeline(ledger, pipeline, check_contract(self.spark, pipeline.contract))
-            keep_log_retention(ledger, self.name, topic.policy().retention_ms)
             epoch = drivers.acquire(ledger, self.name, "test")
             try:
                 yield build_driver(self.spark, context, epoch, entry, topic, offsets, fault_point or FaultPoint())

@@ -47,6 +47,10 @@ class SecureKafka(Kafka):
             "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{login} required user_{USER}="{PASSWORD}";',
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": self._keys,
+            # Rights are asked for where a resource has any; clients of the other listener may do everything.
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+            "allow.everyone.if.no.acl.found": "true",
         }
 
 

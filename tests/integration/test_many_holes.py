@@ -20,6 +20,7 @@ from onceover.ingest import batch_query
 from onceover.kafka import Topic, reader
 from onceover.kafka.client import LastComplaint
 from onceover.kafka.reader import KafkaSource
+from onceover.kafka.traffic import Traffic
 from onceover.ledger import refills
 from onceover.model.batch_plan import MOST_REFILLED
 from onceover_local.stack.process import wait_for
@@ -93,9 +94,9 @@ def test_hole_over_ten_thousand_transactions_takes_seconds(lanes: Lanes, monkeyp
     lose_ledger()
     connected, connect = Counter[str](), reader._connect
 
-    def count(source: KafkaSource, complaint: LastComplaint) -> Consumer:
+    def count(source: KafkaSource, complaint: LastComplaint, traffic: Traffic) -> Consumer:
         connected[source.isolation] += 1
-        return connect(source, complaint)
+        return connect(source, complaint, traffic)
 
     with monkeypatch.context() as patch:
         patch.setattr(reader, "_connect", count)

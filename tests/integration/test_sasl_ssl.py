@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 from tests.integration.lane import EVENTS, event
 from tests.integration.secure_kafka import PASSWORD, USER, SecureKafka, open_secure_kafka
 
+from onceover.cli.doctor import check_kafka
 from onceover.config.endpoints import address, pipelines_folder
+from onceover.context import open_pipeline
+from onceover.errors import TerminalError
+from onceover.kafka.guarded_read import read_range
 from onceover.ledger.database import connect
+from onceover.offset_stores import open_store
 from onceover_local.stack import Stack
 from onceover_local.stack.process import wait_for
 
@@ -101,6 +115,58 @@ def test_sasl_ingest_reads_commits_and_logs_no_password(
         kept = ledger.execute("SELECT definition::text AS d FROM onceover.contract WHERE pipeline = %s", [pipeline])
         assert [row["n"] for row in rows] == [10]
         assert not [row for row in kept if PASSWORD in row["d"]]
+
+
+def restrict(broker: SecureKafka, *rights: tuple[ResourceType, str, str, AclOperation]) -> None:
+    """Leave others than these principals without any right on the resources."""
+    acls = [
+        AclBinding(kind, name, ResourcePatternType.LITERAL, f"User:{who}", "*", operation, AclPermissionType.ALLOW)
+        for kind, name, who, operation in rights
+    ]
+    admin = AdminClient({"bootstrap.servers": broker.get_address()})
+    for done in admin.create_acls(acls).values():
+        done.result(30)
+
+
+def test_rights_to_read_and_describe_a_topic_are_enough(
+    secure: tuple[SecureKafka, Path], pipeline: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each right that is missing for more, or to begin with, is named with the command that grants it."""
+    broker, _ = secure
+    groups = ("onceover-reader", "onceover-probe", f"onceover-{pipeline}")
+    restrict(
+        broker,
+        (ResourceType.TOPIC, pipeline, USER, AclOperation.DESCRIBE),
+        (ResourceType.BROKER, "kafka-cluster", "another", AclOperation.ALL),
+        *((ResourceType.GROUP, group, "another", AclOperation.ALL) for group in groups),
+    )
+    toml = pipelines_folder() / f"{pipeline}.toml"
+    toml.write_text(toml.read_text().replace('offset_store = "kafka"', 'offset_store = "postgres"'))
+    monkeypatch.setenv("ONCEOVER_KAFKA", broker.secure_address)
+    monkeypatch.setenv("ONCEOVER_KAFKA_SASL_PASSWORD", PASSWORD)
+    grant = f"kafka-acls.sh --bootstrap-server {broker.secure_address} --add --allow-principal User:{USER} --operation"
+    with open_pipeline(pipeline, "test") as context:
+        with context.open_own_topic() as topic:
+            source = context.build_source(topic.facts())
+        with pytest.raises(TerminalError, match=re.escape(f"{grant} Read --topic {pipeline}`")):
+            list(read_range(source, 0, 0, 10))
+        restrict(broker, (ResourceType.TOPIC, pipeline, USER, AclOperation.READ))
+        wait_for(lambda: sum(batch.num_rows for batch in read_range(source, 0, 0, 10)) == 10, 20, "the right to read")
+        with closing(open_store("kafka", context)) as store, pytest.raises(TerminalError) as refused:
+            store.load([0])
+        assert f"{grant} Read --group {groups[-1]}`" in str(refused.value)
+        (note,) = (each for each in check_kafka([context.pipeline]) if "Configs" in each.what)
+        assert (note.state, f"{grant} DescribeConfigs --topic {pipeline}`" in note.what) == ("note", True)
+    log = tmp_path / "ingest.log"
+    with log.open("wb") as output:
+        ingest = subprocess.Popen(command("ingest", pipeline), stdout=output, stderr=subprocess.STDOUT)
+        try:
+            wait_for(lambda: "every window closed" in log.read_text(), 180, "ingest to read all")
+        finally:
+            ingest.send_signal(signal.SIGTERM)
+        assert ingest.wait(60) == 0
+    assert log.read_text().count(f"{grant} DescribeConfigs --topic {pipeline}`") == 1
+    assert "authorization" not in log.read_text().replace("Topic authorization failed", "", 1)
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from datetime import datetime
 from onceover.context import PipelineContext
 from onceover.detection.parquet_search import find_held_in_parquet
 from onceover.detection.raw_search import find_held_in_raw
-from onceover.errors import MissingTopicError, OnceoverError, UsageError
+from onceover.errors import MissingTopicError, OnceoverError, TerminalError, UsageError
 from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.hole_probe import find_gaps
 from onceover.kafka.log_probe import LogProbe
 from onceover.kafka.reader import KafkaSource
-from onceover.kafka.topic import TopicFacts
+from onceover.kafka.topic import Topic, TopicFacts
 from onceover.kafka.unreadable_search import find_unreadable
 from onceover.ledger import frontiers, losses
 from onceover.ledger.blocked import list_blocked
@@ -124,10 +124,22 @@ def build_hole_finding(connection: Connection, name: str, gaps: Sequence[Gap]) -
 def _open_log(context: PipelineContext) -> Iterator[_Log]:
     with context.open_own_topic() as topic:
         try:
-            facts, compacted = topic.facts(), topic.policy().compacted
+            facts, compacted = topic.facts(), _is_compacted(topic)
         except MissingTopicError:
             facts, compacted = TopicFacts(topic.topic, "", "", {}, {}), False  # without a log, all offsets are gone
         yield _Log(context.build_source(facts), facts, compacted)
+
+
+def _is_compacted(topic: Topic) -> bool:
+    """Return whether the log may drop older values of a key; False if the client has no right to know, for it is only
+    another word for offsets without a record."""
+    try:
+        return topic.policy().compacted
+    except MissingTopicError:
+        raise
+    except TerminalError as error:
+        log.warning("offsets that Kafka compacted count as markers: %s", error)
+        return False
 
 
 def accept_loss(

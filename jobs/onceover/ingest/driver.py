@@ -19,11 +19,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from onceover.errors import BatchTooLargeError, FencedError, OnceoverError, TransientError, UnreadableRecordError
+from onceover.errors import (
+    BatchTooLargeError,
+    FencedError,
+    OffsetRangeError,
+    OnceoverError,
+    TransientError,
+    UnreadableRecordError,
+)
 from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_limit import BatchLimit
 from onceover.ingest.batch_steps import BatchWork, append_and_stage
 from onceover.ingest.blocked import BlockedPartitions
+from onceover.ingest.log_retention import LogRetention
 from onceover.ingest.report import Progress
 from onceover.ingest.reread import append_next
 from onceover.ingest.scheduler import Submissions
@@ -36,6 +44,7 @@ from onceover.ledger import batches, drivers, landed_offsets, refills
 from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, DatabaseError
+from onceover.ledger.hidden_offsets import list_hidden
 from onceover.ledger.root import OwnedRoot
 from onceover.ledger.watermarks import advance_watermark
 from onceover.ledger.windows import count_open_windows
@@ -76,6 +85,7 @@ class Ingest:
         self._positions = ReadPositions(connection, epoch, policy, offsets, root, open_log)
         self._submissions = Submissions(topic, policy, cutovers=registered.cutovers, limit=blocked.limit)
         self._limit = BatchLimit()
+        self._retention = LogRetention(connection, epoch.pipeline, topic)
         self._has_refilled = False  # in the last turn
         self._seen_at = time.monotonic()
         self._uncommitted: dict[int, dict[int, int]] = {}  # landed batches whose offsets the store does not hold yet
@@ -90,8 +100,9 @@ class Ingest:
             try:
                 progress = self.turn()
                 failed = 0
-            except (TransientError, DatabaseError) as error:
-                # A deadlock or a lock's timeout on a healthy connection is a failed attempt like any other.
+            except (TransientError, OffsetRangeError, DatabaseError) as error:
+                # A deadlock or a lock's timeout on a healthy connection is a failed attempt like any other, and so is
+                # a range of which the log dropped records after it was planned.
                 failed += 1
                 if self._connection.broken or failed >= MOST_FAILED_ATTEMPTS:
                     raise
@@ -121,6 +132,7 @@ class Ingest:
         self._expire_raw()
         self._seen_at = time.monotonic()
         facts = self._topic.facts()
+        self._retention.note(facts)
         at = self._positions.find(facts)
         self._blocked.look(facts, at)  # before anything is read: a reader might die of it
         append_next(self._connection, self._epoch, self._registered, facts, self._work)
@@ -252,8 +264,9 @@ class Ingest:
             windows=len({x.window_start for x in landings if x.window_start is not None}),
             append_seconds=append_seconds,
             total_seconds=time.monotonic() - started,
-            lag={p.kafka_partition: max(0, facts.end[p.kafka_partition] - to) for p, (_, to) in frontiers.items()},
+            lag={p.kafka_partition: max(0, facts.log_end(p.kafka_partition) - to) for p, (_, to) in frontiers.items()},
             watermark=moment,
             every_window_closed=every,
             open_windows=count_open_windows(self._connection, self._epoch.pipeline),
+            hidden=list_hidden(self._connection, self._epoch.pipeline, facts.generation),
         )

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.model.batch import Landing
+from onceover.model.hidden_offsets import HiddenOffsets
 from onceover.model.window import format_moment
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """A turn of the loop, for reporting. Times are in seconds, `append_seconds` until all was read and appended; `lag`
-    is in offsets by Kafka partition. The batch waited `waited_seconds` after its submission, `waiting` others still
-    wait, and `rate` is its limit in offsets a second. `in_quarantine` has the landings of its records there."""
+    is in offsets by Kafka partition, to the high watermark; of them open transactions hide `hidden`. The batch waited
+    `waited_seconds` after its submission, `waiting` others still wait, and `rate` is its limit in offsets a second.
+    `in_quarantine` has the landings of its records there."""
 
     batch_id: int | None
     records: int
@@ -30,6 +32,7 @@ class Progress:
     waiting: int = 0
     rate: float | None = None
     in_quarantine: Sequence[Landing] = ()
+    hidden: Sequence[HiddenOffsets] = ()
 
 
 def make_reporter(pipeline: str, hear: Callable[[Progress], None] = lambda _: None) -> Callable[[Progress], None]:
@@ -57,7 +60,7 @@ def format_progress(progress: Progress) -> str:
     else:
         closed = f"watermark {format_moment(progress.watermark) if progress.watermark else 'none yet'}"
     lag = " ".join(f"{kafka_partition}:{offsets}" for kafka_partition, offsets in sorted(progress.lag.items()))
-    state = f"lag {lag} | {closed} | {progress.open_windows} windows open"
+    state = " | ".join([f"lag {lag}", closed, f"{progress.open_windows} windows open", *map(str, progress.hidden)])
     if progress.batch_id is None:
         return f"nothing to read | {state}"
     pace = progress.records / progress.total_seconds if progress.total_seconds else 0.0

@@ -60,7 +60,7 @@ class ReadPositions:
         # Only a first start may be at the end: a new incarnation or Kafka partition is read from its beginning.
         first = not stored and not self._planned and not (seen and remembers)
         at_end = first and self._policy.first_start == "latest"
-        starts = compute_starts(stored, facts.end if at_end else facts.earliest, facts.earliest, facts.end)
+        starts = compute_starts(stored, facts.end if at_end else facts.earliest, facts.earliest, facts.end, facts.high)
         if seen:  # nothing new to the ledger may go unaccounted, whatever offsets were set by hand
             starts = {p: replace(start, origin=min(start.origin, facts.earliest[p])) for p, start in starts.items()}
         self._planned = True
@@ -74,6 +74,7 @@ class ReadPositions:
                 source: replace(starts[source.kafka_partition], origin=origin) for source, origin in marked.items()
             },
             ends={KafkaPartition(facts.generation, p): end for p, end in facts.end.items()},
+            high={KafkaPartition(facts.generation, p): facts.log_end(p) for p in facts.end},
         )
         _warn_of_loss(facts, stored, starts)
         # The only way back of a stored offset besides a truncated log: other records are there than were read.

@@ -18,6 +18,7 @@ from onceover.errors import (
     TransientError,
     UnreachableError,
 )
+from onceover.kafka.rights import DENIED, Right
 
 TIMEOUT_SECONDS = 10.0
 _GRACE_SECONDS = 2.0  # librdkafka's own deadline comes first, with a better message
@@ -34,13 +35,14 @@ _UNREACHABLE = {
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.BROKER_NOT_AVAILABLE,
 }
-_DENIED = {
-    KafkaError._AUTHENTICATION,
-    KafkaError.SASL_AUTHENTICATION_FAILED,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+HARMLESS = (
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-}
+)
+"""Errors that a reading client reports and goes on after: the last, because it has a group that it does not use."""
+_UNKNOWN_CLIENT = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
 
 T = TypeVar("T")
 
@@ -71,7 +73,7 @@ class Admin:
     def __init__(self, bootstrap: str, properties: Mapping[str, str], timeout: float = TIMEOUT_SECONDS) -> None:
         """Make the client without connecting. Raise ConfigurationError for a property or a value that the client
         refuses."""
-        self.bootstrap = bootstrap
+        self.bootstrap, self._properties = bootstrap, properties
         self.timeout = timeout
         self._complaint = LastComplaint()
         configuration: dict[str, Any] = {**build_client_properties(bootstrap, properties), "error_cb": self._complaint}
@@ -80,34 +82,42 @@ class Admin:
         except KafkaException as error:
             raise translate_refusal(error) from error
 
-    def wait(self, future: Future[T], what: str) -> T:
-        """Return the future's result. Raise as `explain` if `what` could not be done."""
+    def wait(self, future: Future[T], what: str, right: Right | None = None) -> T:
+        """Return the future's result. Raise as `explain` if `what`, which takes that right, could not be done."""
         try:
             return future.result(self.timeout + _GRACE_SECONDS)
         except KafkaException as error:
-            raise self.explain(error.args[0], what) from error
+            raise self.explain(error.args[0], what, right) from error
         except TimeoutError as error:
             raise self.explain(KafkaError(KafkaError._TIMED_OUT), what) from error
 
     def describe(self, topic: str) -> TopicDescription:
         """Return the topic's ID and partitions. Raise TerminalError if the topic does not exist."""
         futures = self.client.describe_topics(TopicCollection([topic]), request_timeout=self.timeout)
-        described: TopicDescription = self.wait(futures[topic], f"describe topic {topic!r}")
+        what = f"describe topic {topic!r}"
+        described: TopicDescription = self.wait(futures[topic], what, Right("Describe", topic))
         return described
 
-    def explain(self, error: KafkaError, what: str) -> OnceoverError:
+    def explain(self, error: KafkaError, what: str, right: Right | None = None) -> OnceoverError:
         """Return the error of our own for a client's error."""
         self.client.poll(0)  # delivers the errors that librdkafka queued
-        return explain(error, what, self.bootstrap, self.timeout, self._complaint)
+        advice = right.advise(self.bootstrap, self._properties) if right else ""
+        return explain(error, what, self.bootstrap, self.timeout, self._complaint, advice)
 
 
-def explain(error: KafkaError, what: str, bootstrap: str, timeout: float, complaint: LastComplaint) -> OnceoverError:
-    """Return the error of our own for a client's error, with the reason that librdkafka reported apart from it.
+def explain(
+    error: KafkaError, what: str, bootstrap: str, timeout: float, complaint: LastComplaint, advice: str = ""
+) -> OnceoverError:
+    """Return the error of our own for a client's error, with the reason that librdkafka reported apart from it, and the
+    advice where a right is missing.
 
     The error is an UnreachableError, a TerminalError for a missing topic or right, else a TransientError.
     """
     where = f"Kafka at {bootstrap}"
-    if complaint.code in _DENIED:
+    if error.code() in DENIED:
+        remedy = advice or "grant this client the right to do so"
+        return TerminalError(f"{where}: cannot {what}: {error.str()}; {remedy}")
+    if complaint.code in _UNKNOWN_CLIENT:
         return TerminalError(f"{where} refuses this client: cannot {what}{complaint}; check its credentials")
     if error.code() in _UNREACHABLE:
         return UnreachableError(
@@ -116,8 +126,8 @@ def explain(error: KafkaError, what: str, bootstrap: str, timeout: float, compla
         )
     if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
         return MissingTopicError(f"{where}: cannot {what}, it does not exist; create it, or correct contract.topic")
-    if error.code() in _DENIED:
-        return TerminalError(f"{where}: cannot {what}: {error.str()}; grant this client the right to do so")
+    if error.code() in _UNKNOWN_CLIENT:
+        return TerminalError(f"{where}: cannot {what}: {error.str()}; check this client's credentials")
     return TransientError(f"{where}: cannot {what}: {error.str()}; try again")
 
 

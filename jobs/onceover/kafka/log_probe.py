@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from contextlib import closing
-from time import monotonic
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from onceover.config.kafka_properties import build_client_properties
 from onceover.errors import TransientError, UnreachableError
-from onceover.kafka.client import LastComplaint, translate_refusal
+from onceover.kafka.client import HARMLESS, LastComplaint, translate_refusal
 from onceover.kafka.guarded_read import read_guarded
 from onceover.kafka.reader import BAD_BATCH, READ_AHEAD, KafkaSource
+from onceover.kafka.traffic import ENOUGH_FETCHES, MOST_SECONDS, Traffic
 from onceover.model.offsets import OffsetRange
 
 _POLL_SECONDS = 0.5
@@ -27,13 +27,14 @@ class LogProbe:
     def __init__(self, source: KafkaSource, kafka_partition: int) -> None:
         self._source, self._kafka_partition = source, kafka_partition
         self._seen: dict[int, tuple[int, int] | None] = {}
-        self._complaint = LastComplaint()
+        self._complaint, self._traffic = LastComplaint(), Traffic()
         try:
             self._consumer = Consumer(
                 {
                     "fetch.wait.max.ms": "50",
                     "fetch.message.max.bytes": "1024",  # the broker sends at least one batch
                     "queued.min.messages": "1",
+                    "socket.timeout.ms": "300000",  # as in LogReader
                     **build_client_properties(source.bootstrap, source.properties),
                     "enable.auto.commit": "false",
                     "enable.auto.offset.store": "false",
@@ -41,6 +42,7 @@ class LogProbe:
                     "enable.partition.eof": "true",
                     "allow.auto.create.topics": "false",
                     "group.id": "onceover-probe",  # required by the client, which neither joins nor commits
+                    **self._traffic.configure(),
                     "isolation.level": source.isolation,
                     "error_cb": self._complaint,
                 }
@@ -101,7 +103,8 @@ class LogProbe:
     def _read_plainly(self, offset: int) -> tuple[int, int] | None:
         where = f"topic {self._source.topic!r}, Kafka partition {self._kafka_partition}, offset {offset}"
         self._consumer.assign([TopicPartition(self._source.topic, self._kafka_partition, offset)])
-        begun = monotonic()
+        traffic = self._traffic
+        traffic.begin(self._source.topic, self._kafka_partition)
         while True:
             message = self._consumer.poll(_POLL_SECONDS)
             if message is not None:
@@ -113,12 +116,14 @@ class LogProbe:
                     return None
                 if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                     raise TransientError(f"{where}: the log does not hold it: expired or truncated; plan again")
-                if error.code() not in (
-                    KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT
-                ):  # fmt: skip
+                if error.code() not in HARMLESS:
                     raise (_BadBatchError if error.code() in BAD_BATCH else TransientError)(f"{where}: {error.str()}")
                 self._complaint(error)
-            if monotonic() - begun > self._source.stall_seconds:
+            if traffic.stuck_seconds > self._source.stall_seconds and traffic.refetched >= ENOUGH_FETCHES:
+                raise _BadBatchError(f"{where}: its batch arrives again and again, and no record comes of it")
+            if traffic.stuck_seconds > MOST_SECONDS:
+                raise TransientError(f"{where}: {traffic.explain_slowness()}")
+            if traffic.silent_seconds > self._source.stall_seconds:
                 raise UnreachableError(
                     f"{where}: nothing arrived for {self._source.stall_seconds:g} s{self._complaint}; check that the "
                     "Kafka partition's leader runs"

@@ -12,16 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from time import monotonic
 from typing import cast
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from onceover.config.kafka_properties import build_client_properties
-from onceover.errors import OffsetRangeError, TransientError, UnreachableError, UnreadableRecordError
-from onceover.kafka.client import Admin, LastComplaint, translate_refusal
+from onceover.errors import (
+    OffsetRangeError,
+    TerminalError,
+    TransientError,
+    UnreachableError,
+    UnreadableRecordError,
+)
+from onceover.kafka.client import HARMLESS, Admin, LastComplaint, translate_refusal
 from onceover.kafka.record_batch import build_batch
+from onceover.kafka.rights import Right
+from onceover.kafka.traffic import ENOUGH_FETCHES, MOST_SECONDS, Traffic
 from onceover.model.offsets import OffsetRange
 
 BAD_BATCH = (KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG)
@@ -31,8 +38,6 @@ BATCH_BYTES = 8 << 20
 READ_AHEAD = 200_000
 """Offsets that a client may read beyond a range: twice what it keeps, by `queued.min.messages`."""
 END_GRACE_SECONDS = 5.0  # a new leader's log may seem short for a moment
-LEADER_SECONDS = 5.0
-"""How long a leader has to answer once nothing has arrived for `stall_seconds`."""
 _POLL_SECONDS = 0.5
 
 _OWN_PROPERTIES = {
@@ -50,6 +55,7 @@ _TUNED_PROPERTIES = {  # a pipeline's [kafka] wins
     "fetch.queue.backoff.ms": "1",  # its default, 1000, is a second's pause whenever the queue was full
     "queued.min.messages": str(READ_AHEAD // 2),
     "queued.max.messages.kbytes": str(16 << 10),  # bounds the memory of read-ahead, plus one fetch
+    "socket.timeout.ms": "300000",  # the most there is: over a slow link, one fetch takes longer than its default, 60 s
 }
 
 _ONE_BATCH = {"fetch.message.max.bytes": "1", "queued.min.messages": "1"}
@@ -83,7 +89,7 @@ class LogReader:
         self.source = source
         self._note_arrival = note_arrival
         self._admin: Admin | None = None
-        self._complaint = LastComplaint()
+        self._complaint, self._traffic = LastComplaint(), Traffic()
         self._consumer: Consumer | None = None
 
     def read(self, kafka_partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
@@ -91,8 +97,8 @@ class LogReader:
 
         `headers` is the escaped field of the window file, `leader_epoch` null where the broker gives none. Raise
         OffsetRangeError if the log does not hold the range (expired, truncated) or the topic is not the incarnation
-        `source.topic_id`; UnreachableError if nothing arrives for `stall_seconds`, or UnreadableRecordError if the
-        leader answers all the same. Discard the batches yielded before an error.
+        `source.topic_id`; UnreachableError if no byte arrives for `stall_seconds`, or UnreadableRecordError if whole
+        answers do, and no record comes of them. Discard the batches yielded before an error.
         """
         if start < end:
             yield from self.hold_last(self.read_at_once(kafka_partition, start, end))
@@ -121,8 +127,11 @@ class LogReader:
 
     def _read_on(self, kafka_partition: int, start: int, end: int, where: str) -> Iterator[pa.RecordBatch]:
         """Yield the records, by a new client if the kept one speaks of what it read ahead of another range."""
-        is_kept, self._consumer = self._consumer is not None, self._consumer or _connect(self.source, self._complaint)
-        reader = _Reader(self.source, self._consumer, self._complaint, kafka_partition, start, end, where)
+        is_kept = self._consumer is not None
+        self._consumer = self._consumer or _connect(self.source, self._complaint, self._traffic)
+        reader = _Reader(
+            self.source, self._consumer, self._complaint, self._traffic, kafka_partition, start, end, where
+        )
         try:
             yield from reader.batches(self._note_arrival)
         except _OtherOffsetError:
@@ -137,7 +146,7 @@ class LogReader:
             consumer.close()
 
 
-def _connect(source: KafkaSource, complaint: LastComplaint) -> Consumer:
+def _connect(source: KafkaSource, complaint: LastComplaint, traffic: Traffic) -> Consumer:
     try:
         return Consumer(
             {
@@ -145,6 +154,7 @@ def _connect(source: KafkaSource, complaint: LastComplaint) -> Consumer:
                 **build_client_properties(source.bootstrap, source.properties),
                 **(_ONE_BATCH if source.one_batch_a_fetch else {}),
                 **_OWN_PROPERTIES,
+                **traffic.configure(),
                 "isolation.level": source.isolation,
                 "error_cb": complaint,
             }
@@ -176,20 +186,21 @@ class _Reader:
         source: KafkaSource,
         consumer: Consumer,
         complaint: LastComplaint,
+        traffic: Traffic,
         kafka_partition: int,
         start: int,
         end: int,
         where: str,
     ) -> None:
-        self._topic, self._kafka_partition = source.topic, kafka_partition
+        self._kafka_partition, self._where = kafka_partition, where
         self._position = self.yielded = start
         self._end = end
-        self._where = where
         self._stall_seconds = source.stall_seconds
+        self._advice = Right("Read", source.topic).advise(source.bootstrap, source.properties)
         self._most_records = 1 if source.one_batch_a_fetch else BATCH_RECORDS
-        self._quiet_since = monotonic()
         self._seen_end: int | None = None
-        self._complaint, self._consumer = complaint, consumer
+        self._complaint, self._traffic, self._consumer = complaint, traffic, consumer
+        traffic.begin(source.topic, kafka_partition)
         consumer.assign([TopicPartition(source.topic, kafka_partition, start)])
 
     def batches(self, note_arrival: Callable[[int], None] | None = None) -> Iterator[pa.RecordBatch]:
@@ -205,19 +216,20 @@ class _Reader:
                 if self._position >= self._end:
                     break  # what was read ahead, and what the client says of it, is not of this range
                 if is_record:
-                    self._quiet_since, self._seen_end = monotonic(), None
+                    self._traffic.note_progress()
+                    self._seen_end = None
                     records = self._clip(list(group))
                     waiting += records
                     size += sum(map(len, records))
                 else:
                     self._take_events(group)
-            self._check_stall(monotonic() - self._quiet_since)
+            self._check_stall()
             if self._position >= self._end:
                 self._consumer.unassign()  # the client would read ahead, and may die of what comes next
             if len(waiting) >= self._most_records or size >= BATCH_BYTES:
                 yield build_batch(waiting, self._kafka_partition, self._where)
                 waiting, size, self.yielded = [], 0, self._position
-                self._quiet_since = monotonic()  # the caller may have taken long over the batch
+                self._traffic.note_progress()  # the caller may have taken long over the batch
         if waiting:
             yield build_batch(waiting, self._kafka_partition, self._where)
 
@@ -240,13 +252,16 @@ class _Reader:
             error = cast(KafkaError, event.error())
             if error.code() == KafkaError._PARTITION_EOF:
                 self._position = max(self._position, _get_offset(event))
-                self._quiet_since, self._seen_end = monotonic(), _get_offset(event)
+                self._traffic.note_progress()
+                self._seen_end = _get_offset(event)
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                 raise (OffsetRangeError if event.offset() == self._position else _OtherOffsetError)(
                     f"{self._where}: the log does not hold offset {event.offset()}: expired or truncated; plan again"
                 )
-            elif error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT):
+            elif error.code() in HARMLESS:
                 self._complaint(error)
+            elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise TerminalError(f"{self._where}: {error.str()}; {self._advice}")
             elif error.code() in BAD_BATCH and _get_offset(event) >= self._end:
                 self._position = self._end  # read ahead: all that lies before it came before it
             elif error.code() in BAD_BATCH:
@@ -257,35 +272,28 @@ class _Reader:
             else:
                 raise TransientError(f"{self._where}: {error.str()}")
 
-    def _check_stall(self, silent_seconds: float) -> None:
+    def _check_stall(self) -> None:
         if self._position >= self._end:
             return
-        if self._seen_end is not None and silent_seconds > min(END_GRACE_SECONDS, self._stall_seconds):
+        traffic, stuck = self._traffic, self._traffic.stuck_seconds
+        if self._seen_end is not None and stuck > min(END_GRACE_SECONDS, self._stall_seconds):
             raise OffsetRangeError(
                 f"{self._where}: the log ends at offset {self._seen_end}: truncated, or planned at another isolation "
                 "level; plan again"
             )
-        if silent_seconds > self._stall_seconds:
-            if self._leader_has(self._position):
-                raise UnreadableRecordError(
-                    f"{self._where}: offset {self._position} cannot be read: nothing arrived for "
-                    f"{self._stall_seconds:g} s, although the Kafka partition's leader answers and has it",
-                    self._position,
-                )
+        if stuck > self._stall_seconds and traffic.refetched >= ENOUGH_FETCHES:
+            raise UnreadableRecordError(
+                f"{self._where}: offset {self._position} cannot be read: its batch arrived {traffic.refetched} times "
+                f"within {stuck:.0f} s, and the client got no record of it",
+                self._position,
+            )
+        if traffic.silent_seconds > self._stall_seconds:
             raise UnreachableError(
                 f"{self._where}: nothing arrived for {self._stall_seconds:g} s at offset {self._position}"
                 f"{self._complaint}; check that the Kafka partition's leader runs"
             )
-
-    def _leader_has(self, offset: int) -> bool:
-        """Return whether the leader answers now that its log has that offset. A client that cannot take a batch apart
-        may fetch it again and again without a word."""
-        log = TopicPartition(self._topic, self._kafka_partition)
-        try:
-            bounds = self._consumer.get_watermark_offsets(log, timeout=LEADER_SECONDS)
-        except KafkaException:
-            return False
-        return bounds is not None and bounds[0] <= offset < bounds[1]
+        if stuck > MOST_SECONDS:
+            raise TransientError(f"{self._where}: {traffic.explain_slowness()} at offset {self._position}")
 
 
 def _get_offset(message: Message) -> int:

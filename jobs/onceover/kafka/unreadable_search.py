@@ -1,7 +1,8 @@
 """Finds the offsets that no reader gets, by reads in processes of their own: never one that can be read.
 
 Each process prints how far it got. Where it ends without getting any further, by an error about the batch, because
-nothing comes although the leader answers, for lack of memory or by a signal, the next offset cannot be read.
+the batch arrives whole again and again and gives no record, for lack of memory or by a signal, the next offset cannot
+be read. Slowness of a broker, its quota or a link proves nothing.
 """
 
 from __future__ import annotations

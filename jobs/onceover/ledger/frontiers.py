@@ -32,9 +32,10 @@ def register_kafka_partitions(
     topic_id: str,
     starts: Mapping[KafkaPartition, Start],
     ends: Mapping[KafkaPartition, int],
+    high: Mapping[KafkaPartition, int] | None = None,
 ) -> None:
     """Record each Kafka partition, its log's end, and since when nothing with an event time arrived there, as of a
-    moment at which its frontier was at the end.
+    moment at which its frontier was at the end and no open transaction hid records up to `high`.
 
     Reading continues at `starts`. Accounting begins at the first start's origin; offsets between the frontier and a
     start are a hole from now on, whether or not a batch follows. A log that ends before the stored offset is a finding
@@ -47,15 +48,19 @@ def register_kafka_partitions(
                 """
                 INSERT INTO onceover.kafka_partition AS k
                   (pipeline, generation, kafka_partition, topic_id, origin, frontier, reach, end_offset,
-                   caught_up_since, truncated_from)
+                   high_watermark, caught_up_since, truncated_from, hidden_since)
                 VALUES (%(pipeline)s, %(generation)s, %(kafka_partition)s, %(topic_id)s, %(origin)s, %(origin)s,
-                  %(start)s, %(end)s, CASE WHEN %(origin)s >= %(end)s THEN clock_timestamp() END, %(truncated)s)
+                  %(start)s, %(end)s, %(high)s, CASE WHEN %(origin)s >= %(high)s THEN clock_timestamp() END,
+                  %(truncated)s, CASE WHEN %(high)s > %(end)s THEN clock_timestamp() END)
                 ON CONFLICT (pipeline, generation, kafka_partition) DO UPDATE SET end_offset = excluded.end_offset,
-                  reach = greatest(k.reach, excluded.reach),
+                  high_watermark = excluded.high_watermark, reach = greatest(k.reach, excluded.reach),
+                  hidden_since = CASE WHEN excluded.hidden_since IS NULL OR k.end_offset <> excluded.end_offset
+                    THEN excluded.hidden_since ELSE coalesce(k.hidden_since, excluded.hidden_since) END,
                   truncated_from = greatest(excluded.truncated_from,
                     CASE WHEN k.truncated_from > excluded.end_offset THEN k.truncated_from END),
-                  read_until = CASE WHEN k.frontier < excluded.end_offset THEN k.read_until ELSE clock_timestamp() END,
-                  caught_up_since = CASE WHEN k.frontier < excluded.end_offset THEN k.caught_up_since
+                  read_until = CASE WHEN k.frontier < excluded.high_watermark THEN k.read_until
+                    ELSE clock_timestamp() END,
+                  caught_up_since = CASE WHEN k.frontier < excluded.high_watermark THEN k.caught_up_since
                     ELSE coalesce(k.caught_up_since, clock_timestamp()) END
                 """,
                 {
@@ -67,6 +72,7 @@ def register_kafka_partitions(
                     "start": starts[source].at,
                     "truncated": starts[source].truncated_from,
                     "end": end,
+                    "high": max(end, (high or ends)[source]),
                 },
             )
 
@@ -79,8 +85,9 @@ def retire_generations(connection: Connection, epoch: Epoch, living: str) -> Non
         lock_rows(connection, epoch.pipeline, ())
         end_comparisons(connection, epoch.pipeline, living)
         connection.execute(
-            "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset), truncated_from = NULL "
-            "WHERE pipeline = %s AND generation <> %s AND (reach < end_offset OR truncated_from IS NOT NULL)",
+            "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset, high_watermark), "
+            "truncated_from = NULL, hidden_since = NULL WHERE pipeline = %s AND generation <> %s "
+            "AND (reach < greatest(end_offset, high_watermark) OR truncated_from IS NOT NULL)",
             [epoch.pipeline, living],
         )
 

@@ -42,8 +42,8 @@ FROM (SELECT w.window_start, lag(w.window_end, 1, %(start)s) OVER (ORDER BY w.wi
 
 _DRIVER = f"""
 SELECT {STATE_OF_DRIVER} AS driver, clock_timestamp() AS at, d.heartbeat_at AS heard_at, d.progress_at, p.log_retention,
-  (SELECT coalesce(sum(greatest(k.end_offset - k.reach, 0)), 0)::bigint FROM onceover.kafka_partition k
-   WHERE k.pipeline = p.name) AS waiting
+  (SELECT coalesce(sum(greatest(greatest(k.end_offset, k.high_watermark) - k.reach, 0)), 0)::bigint
+   FROM onceover.kafka_partition k WHERE k.pipeline = p.name) AS waiting
 FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name WHERE p.name = %s
 """
 

@@ -20,16 +20,17 @@ def advance_watermark(
     """Advance the watermark, which never moves back. Returns the watermark, and whether every window is closed.
 
     A hole holds the watermark back, in an earlier generation too: the event times of missing records are unknown. The
-    ends of the logs were read `seen_ago`: a Kafka partition is known to have been quiet until then, and no longer. One
-    without event times is quiet too: tombstones and quarantined records close no window, and hold none open.
+    ends of the logs were read `seen_ago`: a Kafka partition is known to have been quiet until then, and no longer; one
+    with records behind an open transaction is not quiet. One without event times is quiet too: tombstones and
+    quarantined records close no window, and hold none open.
     """
     with connection.transaction():
         require_epoch(connection, epoch)
         rows = connection.execute(
             """
             SELECT kafka_partition, max_event_time,
-              CASE WHEN frontier >= greatest(reach, end_offset) THEN clock_timestamp() - %s - caught_up_since END
-                AS caught_up_for
+              CASE WHEN frontier >= greatest(reach, end_offset, high_watermark)
+                THEN clock_timestamp() - %s - caught_up_since END AS caught_up_for
             FROM onceover.kafka_partition WHERE pipeline = %s AND (generation = %s OR frontier < reach)
             """,
             [seen_ago, epoch.pipeline, generation],

@@ -27,16 +27,22 @@ class Start:
 
 
 def compute_starts(
-    stored: Mapping[int, int], first: Mapping[int, int], earliest: Mapping[int, int], end: Mapping[int, int]
+    stored: Mapping[int, int],
+    first: Mapping[int, int],
+    earliest: Mapping[int, int],
+    end: Mapping[int, int],
+    high: Mapping[int, int] | None = None,
 ) -> dict[int, Start]:
     """Return where reading continues in each Kafka partition of the log `[earliest, end]`: at the stored offset, else
-    at the one in `first`; an offset outside the log is moved to the log's nearer end."""
+    at the one in `first`; an offset outside the log is moved to the log's nearer end. Up to `high` the log holds
+    records that an open transaction hides: it was not truncated before them."""
     starts: dict[int, Start] = {}
     for kafka_partition in sorted(end):
-        low, high = earliest[kafka_partition], end[kafka_partition]
+        low, log_end = earliest[kafka_partition], end[kafka_partition]
         offset = stored.get(kafka_partition, first[kafka_partition])
-        at = min(max(offset, low), high)
-        starts[kafka_partition] = Start(at, min(offset, at), offset if offset > high else None)
+        at = min(max(offset, low), log_end)
+        is_truncated = offset > max(log_end, (high or {}).get(kafka_partition, 0))
+        starts[kafka_partition] = Start(at, min(offset, at), offset if is_truncated else None)
     return starts
 
 

@@ -91,7 +91,7 @@ METRICS: Final = (
     ),
     MetricDeclaration(
         "onceover_lag_offsets",
-        "Offsets not read yet, as the driver last saw the log's end.",
+        "Offsets not read yet, as the driver last saw the log's end (the high watermark).",
         _each(lambda p: p.lag),
         "kafka_partition",
     ),
@@ -99,6 +99,24 @@ METRICS: Final = (
         "onceover_unread_since_timestamp_seconds",
         "No unread record is older than this, by its Kafka timestamp.",
         _each(lambda p: _moment(p.unread_since)),
+        "kafka_partition",
+    ),
+    MetricDeclaration(
+        "onceover_hidden_offsets",
+        "Those of the unread offsets that an open transaction hides from readers of committed records.",
+        _each(lambda p: p.hidden),
+        "kafka_partition",
+    ),
+    MetricDeclaration(
+        "onceover_first_hidden_offset",
+        "The first of the hidden offsets, the last stable offset.",
+        _each(lambda p: p.first_hidden),
+        "kafka_partition",
+    ),
+    MetricDeclaration(
+        "onceover_hidden_since_timestamp_seconds",
+        "When ingest first saw the open transaction that hides them.",
+        _each(lambda p: _moment(p.hidden_since)),
         "kafka_partition",
     ),
     MetricDeclaration(

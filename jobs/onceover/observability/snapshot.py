@@ -34,13 +34,17 @@ class DriverState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class KafkaPartitionProgress:
     """A Kafka partition over all generations of its topic. `lag` is in offsets, as the driver last saw the log; no
-    unread record is older than `unread_since`, None if there is none, or if its age is unknown."""
+    unread record is older than `unread_since`, None if there is none, or if its age is unknown. Of the lag an open
+    transaction hides `hidden` offsets from `first_hidden` on, `hidden_since` then."""
 
     landed: int
     quarantined: int
     lag: int
     largest_event_time: datetime | None
     unread_since: datetime | None = None
+    hidden: int = 0
+    first_hidden: int | None = None
+    hidden_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +113,12 @@ ORDER BY p.name
 # Unread offsets of earlier generations are not lag: they can never be read, and are a hole.
 _KAFKA_PARTITIONS = """
 SELECT kafka_partition, sum(records_landed)::bigint AS landed, sum(records_quarantined)::bigint AS quarantined,
-  sum(greatest(end_offset - reach, 0))::bigint AS lag, max(max_event_time) AS largest_event_time,
-  min(read_until) FILTER (WHERE end_offset > reach) AS unread_since
+  sum(greatest(end_offset - reach, high_watermark - reach, 0))::bigint AS lag,
+  max(max_event_time) AS largest_event_time,
+  min(read_until) FILTER (WHERE greatest(end_offset, high_watermark) > reach) AS unread_since,
+  min(end_offset) FILTER (WHERE hidden_since IS NOT NULL) AS first_hidden,
+  coalesce(sum(high_watermark - end_offset) FILTER (WHERE hidden_since IS NOT NULL), 0)::bigint AS hidden,
+  min(hidden_since) AS hidden_since
 FROM onceover.kafka_partition WHERE pipeline = %s GROUP BY 1 ORDER BY 1
 """
 
@@ -166,9 +174,7 @@ def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after
         if row["landed_at"]
         else None,
         kafka_partitions={
-            each["kafka_partition"]: KafkaPartitionProgress(
-                each["landed"], each["quarantined"], each["lag"], each["largest_event_time"], each["unread_since"]
-            )
+            each.pop("kafka_partition"): KafkaPartitionProgress(**each)
             for each in connection.execute(_KAFKA_PARTITIONS, [name])
         },
         windows=count_by_state(connection, name),

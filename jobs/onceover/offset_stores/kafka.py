@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from onceover.config.kafka_properties import build_client_properties
 from onceover.errors import BusyError, OnceoverError
 from onceover.kafka.client import TIMEOUT_SECONDS, LastComplaint, explain, translate_refusal
+from onceover.kafka.rights import DENIED, Right
 from onceover.offset_stores.store import StoredOffsets
 
 _MOVING = {  # the group's coordinator is: after a broker's restart, or in a cluster that never had a group
@@ -50,7 +51,7 @@ class KafkaOffsetStore:
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
         self.place = f"consumer group {group}, topic {topic}"
-        self._bootstrap = bootstrap
+        self._bootstrap, self._properties = bootstrap, properties
         self._topic = topic
         self._group = group
         self._timeout = timeout
@@ -124,13 +125,19 @@ class KafkaOffsetStore:
             sleep(_PAUSE_SECONDS)
 
     def _explain(self, failure: KafkaError, verb: str) -> OnceoverError:
-        self._consumer.poll(0)  # delivers librdkafka's last errors
+        # A call waits for a coordinator, to its end, also where the broker denies this client to know it.
+        for said in iter(lambda: self._consumer.poll(0), None):  # delivers librdkafka's last errors
+            if (reported := said.error()) is not None and reported.code() in DENIED:
+                failure = reported
         what = f"{verb} the offsets of consumer group {self._group!r} for topic {self._topic!r}"
         if failure.code() == KafkaError.UNKNOWN_MEMBER_ID:
             return BusyError(
                 f"cannot {what}: the group has an active consumer; stop it, or give the pipeline its own group"
             )
-        return explain(failure, what, self._bootstrap, self._timeout, self._complaint)
+        is_group = failure.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+        right = Right("Read", self._group, "group") if is_group else Right("Read", self._topic)
+        advice = right.advise(self._bootstrap, self._properties)
+        return explain(failure, what, self._bootstrap, self._timeout, self._complaint, advice)
 
 
 def _as_pairs(offsets: list[TopicPartition]) -> list[tuple[int, int]]:

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.integration.cut_logs import damage_batch, produce_compressed
+from tests.slow_kafka import limit_client, slow_link
 
 from onceover.errors import (
     OffsetRangeError,
     OnceoverError,
     TerminalError,
+    TransientError,
     UnreachableError,
     UnreadableRecordError,
 )
 from onceover.kafka import reader, record_batch
 from onceover.kafka.guarded_read import read_range
 from onceover.kafka.headers import UNREADABLE_HEADERS
+from onceover.kafka.log_probe import LogProbe
 from onceover.kafka.reader import KafkaSource, LogReader
 from onceover.kafka.record_batch import SCHEMA
 from onceover.lines.escapes import escape_headers
@@ -223,3 +226,45 @@ def test_broker_that_freezes_during_a_read_fails_it_in_time(broker: Broker, topi
                 pass
         assert time.monotonic() - begun < 15
     assert first.num_rows < 64
+
+
+@pytest.mark.rare
+def test_record_that_a_quota_holds_back_is_read(broker: Broker, topic: str) -> None:
+    """Of 440 kB within eleven seconds, one record passes at once; the next waits for as long as its source's patience
+    takes several times."""
+    values = [bytes([65 + number]) * 330_000 for number in range(2)]
+    broker.produce(topic, values)
+    limit_client(broker.address, topic, 40_000)
+    source = broker.source(topic, stall_seconds=2, properties={"client.id": topic})
+    assert [row["value"] for row in rows(source, 0, 2)] == values
+
+
+@pytest.mark.rare
+def test_record_that_no_quota_lets_pass_is_not_unreadable(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "MOST_SECONDS", 5.0)
+    broker.produce(topic, [b"v" * 900_000])
+    limit_client(broker.address, topic, 20_000)
+    source = broker.source(topic, stall_seconds=1, properties={"client.id": topic})
+    with pytest.raises(TransientError, match=r"a quota of Kafka's holds this client back.*raise that") as caught:
+        rows(source, 0, 1)
+    assert not isinstance(caught.value, UnreadableRecordError)
+
+
+@pytest.mark.rare
+def test_record_over_a_slow_link_is_read_and_probed(broker: Broker, topic: str) -> None:
+    broker.produce(topic, [b"v" * 300_000])
+    with slow_link(broker.address, 60_000) as address:
+        source = replace(broker.source(topic, stall_seconds=2), bootstrap=address)
+        assert [len(row["value"]) for row in rows(source, 0, 1)] == [300_000]
+        with closing(LogProbe(source, 0)) as probe:
+            assert probe.find_epoch(0) == (0, 0)
+
+
+def test_aborted_records_over_a_slow_link_are_passed_over(broker: Broker, topic: str) -> None:
+    with slow_link(broker.address, 300_000) as address:
+        broker.transact(topic, [b"x" * 300_000] * 3, abort=True)
+        broker.produce(topic, [b"v"])
+        source = replace(broker.source(topic, stall_seconds=1), bootstrap=address)
+        assert seen(source, 0, 5) == [(4, b"v")]

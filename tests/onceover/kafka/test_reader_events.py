@@ -12,6 +12,7 @@ from onceover.errors import TransientError
 from onceover.kafka import reader
 from onceover.kafka.client import LastComplaint
 from onceover.kafka.reader import KafkaSource
+from onceover.kafka.traffic import Traffic
 
 BOGUS = KafkaError._NOT_IMPLEMENTED  # what the client says of the bytes behind a batch that it could not read
 
@@ -71,7 +72,8 @@ def read(monkeypatch: pytest.MonkeyPatch, end: int, *delivered: Delivered) -> li
     monkeypatch.setattr(reader, "Consumer", Consumer)
     source = KafkaSource("127.0.0.1:9", "things", "an id", stall_seconds=0.1)
     complaint = LastComplaint()
-    reading = reader._Reader(source, reader._connect(source, complaint), complaint, 0, 0, end, "things")
+    consumer, traffic = reader._connect(source, complaint, Traffic()), Traffic()
+    reading = reader._Reader(source, consumer, complaint, traffic, 0, 0, end, "things")
     return [offset for batch in reading.batches() for offset in batch.column("offset").to_pylist()]
 
 

@@ -142,7 +142,7 @@ def test_batch_that_a_client_fetches_without_end_is_named(broker: Broker, topic:
     broker.produce(topic, [b"a"])
     assert send(broker.address, topic, 0, split_gzip([RawRecord(b"k", b"v" * 40)] * 3, 30)) == 1
     broker.produce(topic, [b"b"])
-    with pytest.raises(UnreadableRecordError, match=r"offset 1 cannot be read: nothing arrived for 1 s, although"):
+    with pytest.raises(UnreadableRecordError, match=r"offset 1 cannot be read: its batch arrived \d+ times"):
         list(read_range(source, 0, 0, 5))
     found = find_unreadable(source, OffsetRange(partition, 0, 5), 5)
     assert found is not None

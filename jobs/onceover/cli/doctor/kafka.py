@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from math import ceil
 
 from onceover.cli.doctor.outcome import SECONDS, Outcome
 from onceover.config.endpoints import address
 from onceover.context import open_pipeline
 from onceover.errors import OnceoverError, TerminalError
-from onceover.kafka import Topic
+from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.client import Admin
-from onceover.kafka.topic import AHEAD, HOUR_MS, TopicPolicy
+from onceover.kafka.topic import AHEAD, HOUR_MS, UNPACKED, TopicPolicy
+from onceover.ledger.hidden_offsets import list_hidden
+from onceover.ledger.log_retention import read_log_retention
+from onceover.model.hidden_offsets import HiddenOffsets
 from onceover.model.pipeline import Pipeline
+from onceover.model.record import LARGEST_RECORD
 from onceover.model.wording import pluralize
 
 ON_CALL_MS = 24 * HOUR_MS
 """Time that people may need until a hole is repaired."""
+LONGEST_TRANSACTION = timedelta(minutes=15)
+"""Kafka's own bound on a producer's `transaction.timeout.ms`, by default."""
 
 
 def check_kafka(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
@@ -43,10 +52,39 @@ def _check_topic(where: str, pipeline: Pipeline) -> Iterator[Outcome]:
         return
     held = sum(facts.end[p] - facts.earliest[p] for p in facts.end)
     yield Outcome(check, "fine", f"{name}: {pluralize(len(facts.end), 'Kafka partition')}, {held:,} offsets")
+    yield from _check_transactions(check, pipeline, facts)
     if isinstance(policy, OnceoverError):
         yield Outcome(check, "note", f"its settings cannot be read: {policy}")
     else:
-        yield from check_settings(check, pipeline, policy)
+        noted_ms = None if policy.retention_bytes is None else _read_retention(pipeline)
+        yield from check_settings(check, pipeline, policy, noted_ms)
+
+
+def _check_transactions(check: str, pipeline: Pipeline, facts: TopicFacts) -> Iterator[Outcome]:
+    """Name what open transactions hide now, and since when ingest has seen them."""
+    found = [HiddenOffsets(p, facts.end[p], count, None) for p in facts.end if (count := facts.count_hidden(p))]
+    seen = _read_hidden(pipeline, facts.generation) if found else {}
+    for each in found:
+        since = seen.get((each.kafka_partition, each.first))
+        is_old = since is not None and datetime.now(UTC) - since > LONGEST_TRANSACTION
+        where = f"--topic {facts.topic} --partition {each.kafka_partition}"
+        what = (
+            f"{replace(each, since=since)}: none of them is read, and no window closes by idleness, until its producer "
+            f"commits or aborts. `kafka-transactions.sh --bootstrap-server KAFKA describe-producers {where}` names the "
+            f"producer; if it is gone, end its transaction with `kafka-transactions.sh --bootstrap-server KAFKA abort "
+            f"{where} --start-offset {each.first}`"
+        )
+        yield Outcome(check, "wrong" if is_old else "note", what)
+
+
+def _read_hidden(pipeline: Pipeline, generation: str) -> Mapping[tuple[int, int], datetime | None]:
+    """Return since when ingest has seen an open transaction, by Kafka partition and offset."""
+    try:
+        with open_pipeline(pipeline, "doctor") as context:
+            hidden = list_hidden(context.ledger, pipeline.name, generation)
+    except OnceoverError:  # another check names it
+        return {}
+    return {(each.kafka_partition, each.first): each.since for each in hidden}
 
 
 def _read_policy(topic: Topic) -> TopicPolicy | OnceoverError:
@@ -56,10 +94,28 @@ def _read_policy(topic: Topic) -> TopicPolicy | OnceoverError:
         return error
 
 
-def check_settings(check: str, pipeline: Pipeline, policy: TopicPolicy) -> Iterator[Outcome]:
-    """Check a topic's effective settings against the pipeline's needs."""
+def _read_retention(pipeline: Pipeline) -> int | None:
+    """Return for how many ms the topic keeps records, as ingest noted last; None for ever, or unknown."""
+    try:
+        with open_pipeline(pipeline, "doctor") as context:
+            seconds = read_log_retention(context.ledger, pipeline.name)
+    except OnceoverError:  # another check names it
+        return None
+    return None if seconds is None else round(seconds * 1000)
+
+
+def check_settings(
+    check: str, pipeline: Pipeline, policy: TopicPolicy, noted_ms: int | None = None
+) -> Iterator[Outcome]:
+    """Check a topic's effective settings against the pipeline's needs. By size, it keeps records for `noted_ms`."""
     topic, horizon_ms = pipeline.contract.topic, pipeline.contract.horizon_ms
-    outcomes = [*_check_retention(check, pipeline, policy)]
+    outcomes = [*_check_retention(check, pipeline, policy, noted_ms)]
+    if policy.unpacked_bytes is not None and policy.unpacked_bytes > LARGEST_RECORD:
+        what = (
+            f"Kafka takes compressed records of up to {policy.unpacked_bytes:,} bytes ({UNPACKED}), and raw takes at "
+            f"most {LARGEST_RECORD:,}: a larger one is unreadable; {_advise(topic, f'{UNPACKED}={LARGEST_RECORD}')}"
+        )
+        outcomes.append(Outcome(check, "note", what))
     if policy.unclean_election:
         what = (
             "a replica that lacks records may become leader (unclean.leader.election.enable=true): those records are "
@@ -90,27 +146,38 @@ def check_settings(check: str, pipeline: Pipeline, policy: TopicPolicy) -> Itera
         outcomes.append(Outcome(check, "note", what))
     if not outcomes:
         lasts = "for ever" if policy.retention_ms is None else f"for {_format_hours(policy.retention_ms)}"
+        if policy.retention_bytes is not None and noted_ms is not None:
+            lasts = f"for about {_format_hours(min(noted_ms, policy.retention_ms or noted_ms))}"
         outcomes.append(Outcome(check, "fine", f"keeps records {lasts}, elects no leader that lacks some"))
     yield from outcomes
 
 
-def _check_retention(check: str, pipeline: Pipeline, policy: TopicPolicy) -> Iterator[Outcome]:
+def _check_retention(check: str, pipeline: Pipeline, policy: TopicPolicy, noted_ms: int | None) -> Iterator[Outcome]:
     """Check that Kafka keeps a window's records until the window is judged, and `ON_CALL_MS` longer."""
     needed = pipeline.contract.window_minutes * 60_000 + pipeline.ingest.allowed_lateness_ms
-    held = policy.retention_ms
+    held, setting, after = policy.retention_ms, f"retention.ms={needed + ON_CALL_MS}", ""
+    if policy.retention_bytes is not None and noted_ms is None:
+        what = (
+            f"Kafka drops what a Kafka partition has beyond {policy.retention_bytes:,} bytes (retention.bytes); how "
+            "long records last is known once ingest has landed some"
+        )
+        yield Outcome(check, "note", what)
+    elif policy.retention_bytes is not None and noted_ms is not None and (held is None or noted_ms < held):
+        held, after = noted_ms, f", at their present pace, by retention.bytes={policy.retention_bytes}"
+        setting = f"retention.bytes={ceil(policy.retention_bytes * (needed + ON_CALL_MS) / max(held, 1))}"
     if held is None or held >= needed + ON_CALL_MS:
         return
-    enough = _advise(pipeline.contract.topic, f"retention.ms={needed + ON_CALL_MS}")
+    enough = _advise(pipeline.contract.topic, setting)
     if held < needed:
         what = (
-            f"Kafka drops records after {_format_hours(held)}, but a window is judged {_format_hours(needed)} after "
-            f"its start (window_minutes and allowed_lateness): a hole could never be read again; {enough}"
+            f"Kafka drops records after {_format_hours(held)}{after}, but a window is judged {_format_hours(needed)} "
+            f"after its start (window_minutes and allowed_lateness): a hole could never be read again; {enough}"
         )
         yield Outcome(check, "wrong", what)
     else:
         what = (
-            f"Kafka drops records after {_format_hours(held)}: once a window is judged, {_format_hours(held - needed)} "
-            f"are left to read a hole again; for a day, {enough}"
+            f"Kafka drops records after {_format_hours(held)}{after}: once a window is judged, "
+            f"{_format_hours(held - needed)} are left to read a hole again; for a day, {enough}"
         )
         yield Outcome(check, "note", what)
 

@@ -96,7 +96,10 @@ def _check_log(connection: Connection, name: str) -> Iterator[Outcome]:
     if first is None:
         return
     left, at = first["log_until"] - first["now"], format_moment(first["window_start"])
-    judge = f"see `onceover explain {name} {at}`, repair it, and raise the topic's retention.ms if this happens again"
+    judge = (
+        f"see `onceover explain {name} {at}`, repair it, and raise the topic's retention.ms or retention.bytes if this "
+        "happens again"
+    )
     if left.total_seconds() <= 0:
         what = f"window {at} is not certified and Kafka has dropped records of it: only raw still holds them; {judge}"
         yield Outcome(name, "wrong", what)

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,35 @@ def test_topic_is_judged_by_its_pipelines_needs(home: Path, policy: TopicPolicy,
     # `things` has windows of an hour and an allowed lateness of an hour.
     (found,) = check_settings("topic", find("things", home), policy)
     assert (found.state, says in found.what) == (state, True)
+
+
+@pytest.mark.parametrize(
+    ("more", "noted_ms", "state", "says"),
+    [
+        (
+            {"retention_bytes": 1000},
+            None,
+            "note",
+            "beyond 1,000 bytes (retention.bytes); how long records last is known",
+        ),
+        ({"retention_bytes": 1000}, HOUR, "wrong", "retention.bytes=26000`"),
+        (
+            {"retention_bytes": 1000},
+            3 * HOUR,
+            "note",
+            "after 3 h, at their present pace, by retention.bytes=1000: once",
+        ),
+        ({"retention_bytes": 1000, "retention_ms": 40 * HOUR}, 30 * HOUR, "fine", "for about 30 h"),
+        ({"retention_bytes": 1000, "retention_ms": HOUR}, HOUR, "wrong", "retention.ms=93600000`"),
+        ({"unpacked_bytes": (32 << 20) + 1}, None, "note", "max.decompressed.message.bytes=33554432`"),
+        ({"unpacked_bytes": 32 << 20}, None, "fine", "for ever"),
+    ],
+)
+def test_topic_is_judged_by_the_bytes_that_it_keeps(
+    home: Path, more: dict[str, int], noted_ms: int | None, state: str, says: str
+) -> None:
+    (found,) = check_settings("topic", find("things", home), replace(NEVER, **more), noted_ms)  # type: ignore[arg-type]
+    assert (found.state, says in found.what) == (state, True), found.what
 
 
 def writer(replication: int, policy: str = "DEFAULT", *, replaces: bool = True, best_effort: bool = False) -> Writer:
