@@ -3,7 +3,7 @@
 FROM python:3.11-slim-bookworm
 
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless libnss-wrapper procps \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 50000 onceover \
     && install --directory --owner=onceover /var/lib/airflow /var/lib/onceover
@@ -28,5 +28,7 @@ COPY pipelines pipelines
 RUN pip install --no-deps --no-build-isolation -e .
 RUN python -m onceover.cli.make_class_archive
 
+COPY deploy/entrypoint.sh /opt/onceover/deploy/
 USER onceover
+ENTRYPOINT ["/opt/onceover/deploy/entrypoint.sh"]
 CMD ["onceover", "--help"]

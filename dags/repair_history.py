@@ -4,6 +4,9 @@ Choose *Trigger*, then *Backfill*, the first and the last day (both included; a 
 today), and the pipeline. Each day is one run, with at most one Spark application a pipeline, and none if nothing is
 wrong. `force` rebuilds certified windows too.
 
+Days are days in UTC. A browser in another time zone asks for days of that zone, and each of them is a part of two days
+in UTC: both are run, so one day more than the form shows.
+
 No schedule makes runs of this DAG: `repair_failed_windows` already looks at every window. A day that was run by an
 earlier backfill, or by the idle schedule of an early version of this DAG, is run again if you choose to reprocess
 completed runs; the ledger names who chose so. The pipeline is filled in only if there is just one; otherwise it has to
@@ -12,6 +15,8 @@ be chosen. An empty choice never means all pipelines.
 ### When a task is red
 
 - `choose`: no pipeline was chosen, or an unknown one. Start the backfill again with one from the list.
+- `days`: the backfill asked for days that have no run, and the error names them: they were not over yet, in UTC, or
+  another run of them was going on. All that this run is for is done. Start a backfill of those days later.
 - `windows.detect`: a part does not answer, the day lies in the future, or Kafka's log was cut and no window is judged
   until that is settled; the error in the log says which. Run `onceover doctor`, then clear the task.
 - `windows.needed`: the detection left no result. Clear `windows.detect` and the tasks after it.
@@ -32,6 +37,7 @@ from datetime import UTC, datetime
 from airflow.sdk import dag, get_current_context, task
 
 from onceover_airflow import params
+from onceover_airflow.backfill_days import require_all_days
 from onceover_airflow.retries import DEFAULT_ARGS
 from onceover_airflow.tables import with_findings
 from onceover_airflow.task_group import BACKFILL, repair_steps
@@ -44,9 +50,16 @@ def choose() -> list[str]:
     return params.chosen_pipelines(get_current_context()["params"].get("pipeline"), params.known_pipelines())
 
 
+@task
+def days() -> None:
+    """Turn the backfill's last run red if Airflow left out days that were asked for. All others are done all the
+    same."""
+    require_all_days(get_current_context()["dag_run"].conf or {})
+
+
 @dag(
     schedule=BackfilledDays(),
-    start_date=datetime(2013, 1, 1, tzinfo=UTC),
+    start_date=datetime(1970, 1, 1, tzinfo=UTC),  # Airflow runs no task of an earlier day, and its run never ends
     catchup=False,  # see BackfilledDays
     max_active_runs=1,
     is_paused_upon_creation=False,
@@ -60,6 +73,7 @@ def choose() -> list[str]:
     doc_md=with_findings(__doc__),
 )
 def repair_history() -> None:
+    days()
     repair_steps(scope="run", priority=BACKFILL).expand(pipeline=choose())
 
 

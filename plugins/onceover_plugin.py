@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from onceover_airflow import backfill_user
+from onceover_airflow import backfill_listener
 from onceover_airflow.page.addresses import PREFIX, find_root
 from onceover_airflow.timetables import BackfilledDays
 
@@ -17,7 +17,7 @@ class OnceoverPlugin(AirflowPlugin):
 
     name = "onceover"
     timetables = [BackfilledDays]  # noqa: RUF012 - as its base declares it
-    listeners = [backfill_user]  # noqa: RUF012
+    listeners = [backfill_listener]  # noqa: RUF012
 
     @cached_property
     def external_views(self) -> list[dict[str, Any]]:  # type: ignore[override]

@@ -52,6 +52,8 @@ NAMENODE = HADOOP | {
     "dfs.namenode.rpc-address": ADDRESS,
     "dfs.namenode.http-address": ADDRESS,
     "dfs.namenode.name.dir": FOLDER,
+    "dfs.permissions.enabled": "its services run as different users, and HDFS believes each name there too",
+    "hadoop.user.group.static.mapping.overrides": "as above",
 }
 DATANODE = HADOOP | {
     "dfs.datanode.data.dir": FOLDER,

@@ -40,6 +40,18 @@ class BusyError(TransientError):
     """A driver's epoch, a window's claim or a file that another process holds."""
 
 
+class AccessDeniedError(TerminalError):
+    """A right to raw that this process's user lacks; the message begins with DENIED, and names user, path and right."""
+
+
+DENIED = "access denied"
+
+
+def is_denied(message: str) -> bool:
+    """Return whether that message, which a task reported, is an AccessDeniedError's."""
+    return message.startswith(DENIED)
+
+
 class UsageError(TerminalError):
     """An argument that cannot be meant: a window not aligned, a reversed range, an unknown pipeline."""
 

@@ -7,13 +7,15 @@ from typing import Any
 
 from airflow.sdk import Context, ExceptionRetryPolicy, RetryAction, RetryRule
 
+from onceover_airflow.backfill_days import LEFT_OUT
 from onceover_airflow.notifier import on_failure
 from onceover_airflow.run_request import refuse_unknown_keys
 
 
 def check_conf(context: Context) -> None:
-    """Raise UsageError for a key of the run's conf that its DAG's form does not have."""
-    refuse_unknown_keys(context["dag_run"].conf or {}, context["dag"].params)
+    """Raise UsageError for a key of the run's conf that its DAG's form does not have, nor a backfill's run."""
+    conf = {key: value for key, value in (context["dag_run"].conf or {}).items() if key != LEFT_OUT}
+    refuse_unknown_keys(conf, context["dag"].params)
 
 
 RETRY_POLICY = ExceptionRetryPolicy(

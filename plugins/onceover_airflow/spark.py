@@ -12,6 +12,7 @@ import psutil
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from onceover.config.os_user import require_passwd_entry
 from onceover.config.raw_stores import list_raw_stores
 from onceover.errors import ConfigurationError, OnceoverError, TerminalError, TransientError, UsageError
 from onceover.spark import class_archive
@@ -36,8 +37,9 @@ def driver_environment(connection: Connection, environment: Mapping[str, str]) -
 
     A driver on this machine inherits the worker's environment and only has to use this very Python. On YARN and
     Kubernetes, Airflow writes these variables into the command line, which every user of the machine can read: so they
-    are addresses only. Raises TerminalError for an address with a password.
+    are addresses only. Raises TerminalError for an address with a password, ConfigurationError for a nameless user.
     """
+    require_passwd_entry()
     master, deploy_mode = master_of(connection), connection.extra_dejson.get("deploy-mode")
     if master.startswith(("yarn", "k8s")):
         stores = (name.upper() for name in list_raw_stores())

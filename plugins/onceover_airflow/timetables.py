@@ -6,13 +6,18 @@ from typing import Any
 
 from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
 from airflow.timetables.interval import CronDataIntervalTimetable
+from pendulum import instance
+
+from onceover_airflow.backfill_days import name_first_day, name_last_day
 
 
 class BackfilledDays(CronDataIntervalTimetable):
     """Days in UTC, of which no schedule makes a run. Airflow offers backfills only for DAGs with a timetable, and the
     form skips each day that has a run: one of a schedule, even an idle one, would keep a backfill from that day.
 
-    A DAG needs `catchup=False` with it: that is how Airflow's scheduler asks for the next run, and no backfill does.
+    A backfill's range is widened to whole days, see `backfill_days`: by itself, Airflow runs no day whose midnight lies
+    outside of it, and says nothing. A DAG needs `catchup=False` with it: that is how Airflow's scheduler asks for the
+    next run, and no backfill does.
     """
 
     def __init__(self) -> None:
@@ -35,6 +40,8 @@ class BackfilledDays(CronDataIntervalTimetable):
     ) -> DagRunInfo | None:
         if not restriction.catchup:
             return None
-        return super().next_dagrun_info(
-            last_automated_data_interval=last_automated_data_interval, restriction=restriction
+        first, last = restriction.earliest, restriction.latest
+        days = restriction._replace(
+            earliest=first and instance(name_first_day(first)), latest=last and instance(name_last_day(last))
         )
+        return super().next_dagrun_info(last_automated_data_interval=last_automated_data_interval, restriction=days)

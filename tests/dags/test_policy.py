@@ -9,6 +9,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
@@ -112,13 +113,39 @@ def test_dag_is_only_wiring(dag: DAG) -> None:
 
 def test_history_is_for_backfills_of_utc_days_alone(dag_bag: DagBag) -> None:
     stored = DagSerialization.from_dict(DagSerialization.to_dict(dag_bag.dags["repair_history"]))
-    first, last = datetime(2026, 2, 27, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)
 
     assert stored.timetable.periodic, "else Airflow's form offers no backfill"
     assert stored.next_dagrun_info(last_automated_run_info=None) is None, "the scheduler makes no idle run"
-    assert [info.data_interval for info in stored.iter_dagrun_infos_between(first, last)] == [
-        (day, day + timedelta(days=1)) for day in (first, first + timedelta(days=1), last)
-    ]
+
+
+@pytest.mark.parametrize(
+    ("zone", "first", "last", "more"),
+    [
+        ("UTC", "2026-02-27", "2026-03-01", (0, 0)),
+        ("America/Los_Angeles", "2013-01-05", "2013-01-07", (0, 1)),
+        ("Asia/Tokyo", "2013-01-05", "2013-01-07", (1, 0)),
+        ("Pacific/Kiritimati", "2013-01-05", "2013-01-07", (1, 0)),  # UTC+14
+        ("Pacific/Pago_Pago", "2013-01-05", "2013-01-05", (0, 1)),  # UTC-11
+        ("Asia/Kathmandu", "2012-12-31", "2013-01-01", (1, 0)),  # UTC+5:45
+        ("America/Los_Angeles", "2013-03-09", "2013-03-11", (0, 1)),  # daylight saving begins on the 10th
+        ("America/Los_Angeles", "2013-11-02", "2013-11-04", (0, 1)),  # and ends on the 3rd
+        ("Europe/London", "2013-03-30", "2013-04-01", (0, 0)),  # from 00:00Z to 23:00Z of the day before
+        ("Europe/London", "2013-10-26", "2013-10-28", (1, 0)),
+        ("America/Santiago", "2013-09-07", "2013-09-09", (0, 1)),  # the 8th has no midnight
+    ],
+)
+def test_history_runs_each_day_that_the_form_showed(
+    dag_bag: DagBag, zone: str, first: str, last: str, more: tuple[int, int]
+) -> None:
+    stored = DagSerialization.from_dict(DagSerialization.to_dict(dag_bag.dags["repair_history"]))
+    asked = [datetime.fromisoformat(day).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC) for day in (first, last)]
+    shown = [datetime.fromisoformat(day).replace(tzinfo=UTC) for day in (first, last)]
+    days = [shown[0] - timedelta(days=more[0]), shown[1] + timedelta(days=more[1])]
+
+    runs = [info.data_interval for info in stored.iter_dagrun_infos_between(*asked)]
+
+    assert [runs[0].start, runs[-1].start, len(runs)] == [*days, (days[1] - days[0]).days + 1]
+    assert all(run.end - run.start == timedelta(days=1) for run in runs)
 
 
 def test_on_call_goes_ahead_of_schedules_and_they_of_backfills(dag_bag: DagBag) -> None:

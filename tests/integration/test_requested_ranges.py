@@ -29,9 +29,10 @@ def land_twice(lane: Lane, hour: int) -> None:
     lane.ingest()
 
 
-def backfill_yesterday(airflow: AirflowRest, lane: Lane, reprocess: str = "none") -> None:
-    """Start the backfill that Airflow's form starts; `none` is its default."""
-    day = airflow.backfill("repair_history", YESTERDAY, YESTERDAY, {"pipeline": lane.name}, reprocess=reprocess)
+def backfill_yesterday(airflow: AirflowRest, lane: Lane, reprocess: str = "none", hours: int = 0) -> None:
+    """Start the backfill that Airflow's form starts in a time zone so many hours behind UTC; `none` is its default."""
+    midnight = YESTERDAY + timedelta(hours=hours)
+    day = airflow.backfill("repair_history", midnight, midnight, {"pipeline": lane.name}, reprocess=reprocess)
     airflow.wait_for_backfill(day, 300)
 
 
@@ -58,8 +59,14 @@ def test_backfill_by_the_forms_defaults_repairs_yesterday(lanes: Lanes, airflow:
     land_twice(lane, 1)
     backfill_yesterday(airflow, lane)
     assert list_states(lane) == ["closed"], "the form's default skips the day now"
-    backfill_yesterday(airflow, lane, "completed")
+    # From Los Angeles, yesterday is a part of today, too: the run is red for that day alone, and has done all else.
+    backfill_yesterday(airflow, lane, "completed", hours=8)
     assert (list_states(lane), list_requesters(lane)) == (["certified"], ["admin (backfill)"] * 2)
+    (run,) = airflow.runs("repair_history", "backfill")
+    tasks = {task["task_id"]: task for task in airflow.tasks("repair_history", run["dag_run_id"])}
+    assert {name for name, task in tasks.items() if task["state"] == "failed"} == {"days"}
+    said = airflow.log("repair_history", run["dag_run_id"], "days", try_number=tasks["days"]["try_number"])
+    assert f"asked for days that have no run: {YESTERDAY + timedelta(days=1):%Y-%m-%d}. They were not over" in said
 
 
 def test_run_on_call_whose_window_fails_is_red_and_says_why(lanes: Lanes, airflow: AirflowRest) -> None:

@@ -28,6 +28,8 @@ _TAKEN = frozenset(
     {"window_start", "window_end", "window_ms", "revision"}
 )  # each table or query of aggregates has them
 _SYSTEM = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax"})  # each table of PostgreSQL has them
+RESERVED = _TAKEN | _SYSTEM
+"""The names of our own that the rule for names takes: no key or measure may have them."""
 _PATH = r"^(/(\.*[A-Za-z0-9_=-][A-Za-z0-9_.=-]*|\.{3,}))+$"  # no . and no .. in it
 _PATH_RULE = "take an absolute path such as {}, without hdfs://, spaces, //, /./, /../ or a / at the end"
 _TOPIC = r"^(\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*|\.{3,})$"  # not . and not ..
@@ -99,7 +101,7 @@ def _require_distinct(names: tuple[str, ...]) -> tuple[str, ...]:
 def _check_column(name: str) -> str:
     if not NAME.fullmatch(name):
         raise _wrong("cannot be a column's name", f"take {NAME_RULE}")
-    if name in _TAKEN | _SYSTEM:
+    if name in RESERVED:
         whose = "each table of aggregates" if name in _TAKEN else "each PostgreSQL table"
         raise _wrong(f"{whose} already has a column of that name", "take another name")
     return name

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from onceover.errors import TransientError
+from onceover.errors import AccessDeniedError, TransientError, is_denied
 from onceover.ingest.copy_text import format_rows
 from onceover.ingest.framing import QUARANTINE, SHARD_END, SUM_FIELDS, hash_text
 from onceover.kafka.shard_read import ShardRead, parse_shard
@@ -103,6 +103,8 @@ def collect_results(rows: Iterable[Any], generation: str, quarantine_day: date) 
     """Return what these rows of RESULT say. Raise AppendFailedError if any append failed; others may have happened."""
     results = list(rows)
     if errors := [row for row in results if row.error]:
+        if denied := next((row.error for row in errors if is_denied(row.error)), None):
+            raise AccessDeniedError(denied)
         raise AppendFailedError(errors[0].error, tuple(row.held_path for row in errors if row.held_path))
     shards = [parse_shard(bytes(row.text)) for row in results if row.window_ms == SHARD_END]
     landings, newest, lines = [], dict[int, int](), list[bytes]()

@@ -2,6 +2,9 @@
 
 Increments add to a table, a repair replaces whole windows of it. The caller opens one transaction for both the
 aggregates and the ledger's rows, so that no reader sees half a change.
+
+A contract names the columns of both tables. Names of our own begin with an underscore, which no contract's can, unless
+readers see them: those are in `RESERVED` of the configuration.
 """
 
 from __future__ import annotations
@@ -62,9 +65,10 @@ class AggregateTable:
         connection.execute(
             sql.SQL(
                 "CREATE TABLE IF NOT EXISTS {} (window_start timestamptz NOT NULL, window_end timestamptz NOT NULL, "
-                "{}, revision integer NOT NULL DEFAULT 0, UNIQUE NULLS NOT DISTINCT ({}))"
-            ).format(self.table, body, self._key_list())
+                "{}, revision integer NOT NULL DEFAULT 0, CONSTRAINT {} UNIQUE NULLS NOT DISTINCT ({}))"
+            ).format(self.table, body, sql.Identifier(f"_{self.name}_key"), self._key_list())
         )
+        self._identify_rows(connection)
         row = connection.execute(
             "SELECT to_regclass(quote_ident('staging') || '.' || quote_ident(%s)) IS NOT NULL AS present", [self.name]
         ).fetchone()
@@ -78,16 +82,27 @@ class AggregateTable:
         for table in (self.staging, self.table):
             connection.execute(sql.SQL("ALTER TABLE {} {}").format(table, columns))
 
+    def _identify_rows(self, connection: Connection) -> None:
+        """Let a publication FOR ALL TABLES have the table, as tools for change data capture make one: PostgreSQL then
+        takes no UPDATE or DELETE of a table without an identity, and keys may be null."""
+        row = connection.execute(
+            "SELECT relreplident = 'f' AS identified FROM pg_class WHERE oid = ("
+            "quote_ident('aggregates') || '.' || quote_ident(%s))::regclass",
+            [self.name],
+        ).fetchone()
+        if not row or not row["identified"]:
+            connection.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(self.table))
+
     def _create_staging(self, connection: Connection, body: sql.Composed) -> None:
         """Create a missing staging table. On an existing one, even `IF NOT EXISTS` waits for open stagings."""
         connection.execute(
             sql.SQL(
-                "CREATE UNLOGGED TABLE IF NOT EXISTS {} (stage text NOT NULL, window_start timestamptz NOT NULL, {})"
+                "CREATE UNLOGGED TABLE IF NOT EXISTS {} (_stage text NOT NULL, window_start timestamptz NOT NULL, {})"
             ).format(self.staging, body)
         )
         connection.execute(
-            sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} (stage, window_start)").format(
-                sql.Identifier(f"{self.name}_stage"), self.staging
+            sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} (_stage, window_start)").format(
+                sql.Identifier(f"_{self.name}_stage"), self.staging
             )
         )
 
@@ -112,8 +127,8 @@ class AggregateTable:
         in place of the rows of an earlier try. Returns their number."""
         count = 0
         with connection.transaction(), connection.cursor() as cursor:
-            cursor.execute(sql.SQL("DELETE FROM {} WHERE stage = %s").format(self.staging), [stage])
-            columns = sql.SQL(", ").join(map(sql.Identifier, ("stage", "window_start", *self.columns.names)))
+            cursor.execute(sql.SQL("DELETE FROM {} WHERE _stage = %s").format(self.staging), [stage])
+            columns = sql.SQL(", ").join(map(sql.Identifier, ("_stage", "window_start", *self.columns.names)))
             with cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN").format(self.staging, columns)) as copy:
                 for line in lines:
                     copy.write(f"{stage}\t{line}\n")
@@ -121,11 +136,11 @@ class AggregateTable:
         return count
 
     def unstage(self, connection: Connection, stage: str) -> None:
-        connection.execute(sql.SQL("DELETE FROM {} WHERE stage = %s").format(self.staging), [stage])
+        connection.execute(sql.SQL("DELETE FROM {} WHERE _stage = %s").format(self.staging), [stage])
 
     def sweep(self, connection: Connection, prefix: str) -> None:
         """Delete the rows of all stages with that prefix; only the owner of those stages may call this."""
-        connection.execute(sql.SQL("DELETE FROM {} WHERE starts_with(stage, %s)").format(self.staging), [prefix])
+        connection.execute(sql.SQL("DELETE FROM {} WHERE starts_with(_stage, %s)").format(self.staging), [prefix])
 
     def increment(self, connection: Connection, stage: str) -> int:
         """Add the staged rows to the table; return their number. A second run adds the rows again, which a repair
@@ -140,7 +155,7 @@ class AggregateTable:
                 "INSERT INTO {table} AS t (window_start, window_end, {names}, revision) "
                 "SELECT s.window_start, s.window_start + make_interval(mins => %s), {staged}, coalesce(w.revision, 0) "
                 'FROM {staging} s LEFT JOIN onceover."window" w ON w.pipeline = %s AND w.window_start = s.window_start '
-                "WHERE s.stage = %s ORDER BY s.window_start ON CONFLICT ({keys}) DO UPDATE SET {updates}"
+                "WHERE s._stage = %s ORDER BY s.window_start ON CONFLICT ({keys}) DO UPDATE SET {updates}"
             ).format(
                 table=self.table,
                 staging=self.staging,
@@ -160,7 +175,7 @@ class AggregateTable:
             sql.SQL(
                 "INSERT INTO {table} (window_start, window_end, {names}, revision) "
                 "SELECT window_start, window_start + make_interval(mins => %s), {names}, %s FROM {staging} "
-                "WHERE stage = %s AND window_start = %s"
+                "WHERE _stage = %s AND window_start = %s"
             ).format(table=self.table, staging=self.staging, names=names),
             [self.window_minutes, revision, stage, window_start],
         )
@@ -170,7 +185,7 @@ class AggregateTable:
         connection.execute(
             sql.SQL(
                 "INSERT INTO onceover.revision_row (pipeline, window_start, revision, aggregates) "
-                "SELECT %s, window_start, %s, to_json(t) FROM {} t WHERE window_start = %s"
+                "SELECT %s, window_start, %s, to_json(_row) FROM {} AS _row WHERE window_start = %s"
             ).format(self.table),
             [self.name, revision, window_start],
         )
@@ -227,7 +242,7 @@ class AggregateTable:
     ) -> dict[datetime, Fingerprint]:
         """Return the fingerprints of windows: sums of MD5 halves, whatever the order of rows, in constant memory."""
         source = self.table if stage is None else self.staging
-        filter_ = sql.SQL("") if stage is None else sql.SQL(" AND stage = {}").format(sql.Literal(stage))
+        filter_ = sql.SQL("") if stage is None else sql.SQL(" AND _stage = {}").format(sql.Literal(stage))
         names = sql.SQL(", ").join(map(sql.Identifier, self.columns.names))
         rows = connection.execute(
             sql.SQL(
@@ -251,14 +266,14 @@ class AggregateTable:
             sql.SQL(
                 """
                 WITH published AS (SELECT {names} FROM {table} WHERE window_start = ANY(%(starts)s)),
-                  staged AS (SELECT {names} FROM {staging} WHERE stage = %(stage)s AND window_start = ANY(%(starts)s)),
+                  staged AS (SELECT {names} FROM {staging} WHERE _stage = %(stage)s AND window_start = ANY(%(starts)s)),
                   apart AS (
-                    SELECT '-' AS side, * FROM (SELECT * FROM published EXCEPT ALL SELECT * FROM staged) a
+                    SELECT '-' AS _side, * FROM (SELECT * FROM published EXCEPT ALL SELECT * FROM staged) a
                     UNION ALL SELECT '+', * FROM (SELECT * FROM staged EXCEPT ALL SELECT * FROM published) b),
                   numbered AS (
-                    SELECT window_start, side || ' ' || ROW({own})::text AS shown,
+                    SELECT window_start, _side || ' ' || ROW({own})::text AS shown,
                       count(*) OVER (PARTITION BY window_start) AS n,
-                      row_number() OVER (PARTITION BY window_start ORDER BY ROW({own})::text, side DESC) AS place
+                      row_number() OVER (PARTITION BY window_start ORDER BY ROW({own})::text, _side DESC) AS place
                     FROM apart)
                 SELECT window_start, max(n) AS n, array_agg(shown ORDER BY place) AS shown FROM numbered
                 WHERE place <= %(most)s GROUP BY window_start

@@ -24,7 +24,31 @@ from onceover.model.json_text import to_json
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for rooms that may not import the driver
-HEAD = "1.13"
+HEAD = "1.15"
+_SESSION = {
+    "onceover.session": "pinned",  # a pooler that drops these settings drops this one too
+    "timezone": "UTC",
+    "lock_timeout": "60s",
+    "jit": "off",
+    # Whatever the role and the database have. First what the text of a row depends on, and with it a fingerprint.
+    "datestyle": "ISO,MDY",
+    "intervalstyle": "postgres",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "standard_conforming_strings": "on",
+    "search_path": "pg_catalog",
+    "default_transaction_isolation": "read\\ committed",
+    "default_transaction_read_only": "off",
+    "default_transaction_deferrable": "off",
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    "idle_session_timeout": "0",
+}
+_PIN_REST = """
+SELECT current_setting('onceover.session', true) AS session, (
+  SELECT count(set_config(name, CASE name WHEN 'synchronous_commit' THEN 'on' ELSE '0' END, false)) FROM pg_settings
+  WHERE name = 'transaction_timeout' OR (name = 'synchronous_commit' AND setting = 'off'))
+"""  # not every version has transaction_timeout, and only `off` acknowledges what may be lost
 _OTHER_CHAIN = re.compile(r"\d{4}")  # versions from which no migration leads here
 
 
@@ -35,14 +59,7 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
     Raises UnreachableError if the server does not answer within 5 seconds or refuses.
     """
     try:
-        connection: Connection = psycopg.connect(
-            address,
-            autocommit=True,
-            row_factory=dict_row,
-            connect_timeout=5,
-            application_name=application,
-            options="-c timezone=UTC -c lock_timeout=60s -c jit=off",
-        )
+        connection = open_session(address, application)
     except psycopg.Error as error:
         raise explain_failure(address, error) from error
     set_json_dumps(to_json, connection)
@@ -77,6 +94,32 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
             raise (TerminalError if is_damage else TransientError)(_describe_refusal(address, error)) from error
 
 
+def open_session(address: str, application: str) -> Connection:
+    """Open an autocommit connection whose settings are the same whatever its role, its database and its server have.
+    Raises ConfigurationError if a pooler drops them, and psycopg's errors."""
+    connection: Connection = psycopg.connect(
+        address,
+        autocommit=True,
+        row_factory=dict_row,
+        connect_timeout=5,
+        application_name=application,
+        options=" ".join(f"-c {name}={value}" for name, value in _SESSION.items()),
+    )
+    row = connection.execute(_PIN_REST).fetchone()
+    if row is None or row["session"] != _SESSION["onceover.session"]:
+        connection.close()
+        raise ConfigurationError(_describe_pooler(address))
+    return connection
+
+
+def _describe_pooler(address: str) -> str:
+    return (
+        f"{redact_address(address)} is a connection pooler, which drops the settings of a session: locks that Onceover "
+        "holds for a session would be another's, and times would be read in another zone. Name PostgreSQL's own port "
+        "in ONCEOVER_POSTGRES, not PgBouncer's; a process opens a few connections only"
+    )
+
+
 def _describe_refusal(address: str, error: psycopg.Error) -> str:
     return (
         f"PostgreSQL at {redact_address(address)} could not carry out a statement ({str(error).splitlines()[0]}), and "
@@ -91,6 +134,8 @@ def explain_failure(address: str, error: Exception) -> OnceoverError:
         return ConfigurationError(
             "ONCEOVER_POSTGRES is not a PostgreSQL URI; write it like postgresql://USER@HOST:5432/DATABASE"
         )
+    if "startup parameter" in str(error) or "command-line options" in str(error):  # PgBouncer; RDS Proxy
+        return ConfigurationError(_describe_pooler(address))
     if "authentication failed" in str(error) or "no password supplied" in str(error):
         return ConfigurationError(
             f"PostgreSQL at {shown} does not accept this user and password; name the user in ONCEOVER_POSTGRES and the "

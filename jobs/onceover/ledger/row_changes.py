@@ -87,4 +87,6 @@ def _select_kept(revision: str) -> sql.Composed:
 
 
 def _select_now(registered: RegisteredPipeline) -> sql.Composed:
-    return sql.SQL("SELECT to_jsonb(t) AS r FROM {} t WHERE window_start = %(start)s").format(registered.table.table)
+    return sql.SQL("SELECT to_jsonb(_row) AS r FROM {} AS _row WHERE window_start = %(start)s").format(
+        registered.table.table
+    )

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-import getpass
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import requests
 from hdfs import Client, HdfsError, InsecureClient
 
-from onceover.errors import BusyError, ConfigurationError, OnceoverError, TerminalError, UnreachableError
+from onceover.config.os_user import name_user
+from onceover.errors import (
+    DENIED,
+    AccessDeniedError,
+    BusyError,
+    ConfigurationError,
+    OnceoverError,
+    TerminalError,
+    UnreachableError,
+)
 
 _TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
+_DENIAL = re.compile(r'user=([^,]*), access=([A-Z_]+), inode="([^"]*)":([^\s]*)')
 
 
 def connect_hdfs(address: str) -> Client:
@@ -24,8 +35,7 @@ def connect_hdfs(address: str) -> Client:
     session.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True  # which `trust_env` would have read
     match os.environ.get("ONCEOVER_HDFS_AUTH") or "simple":
         case "simple":
-            user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-            return InsecureClient(address, user=user, session=session, timeout=_TIMEOUT)
+            return InsecureClient(address, user=name_user(), session=session, timeout=_TIMEOUT)
         case "kerberos":
             try:
                 from hdfs.ext.kerberos import KerberosClient
@@ -96,6 +106,17 @@ def list_folder(client: Client, address: str, folder: str) -> list[tuple[str, in
         raise translate_error(address, error) from error
 
 
+def read_status(client: Client, address: str, path: str) -> dict[str, Any] | None:
+    """Return what HDFS says of the path, None if the path is missing: not if this user may not look."""
+    try:
+        status: dict[str, Any] = client.status(path)
+    except (HdfsError, requests.RequestException) as error:
+        if is_missing(error):
+            return None
+        raise translate_error(address, error) from error
+    return status
+
+
 @contextmanager
 def wrap_errors(address: str) -> Iterator[None]:
     """Raise the client's errors within the block as errors of our own."""
@@ -122,9 +143,22 @@ def translate_error(address: str, error: Exception) -> OnceoverError:
             f"HDFS at {address} is in safe mode and accepts no writes; wait until its DataNodes have reported, or "
             "end it with `hdfs dfsadmin -safemode leave`"
         )
+    if "AccessControlException" in get_exception_name(error) or "Permission denied" in str(error):
+        return AccessDeniedError(describe_denial(str(error)))
     return TerminalError(
         f"HDFS at {address} refused the request: {take_first_line(error)}; the NameNode's log has more"
     )
+
+
+def describe_denial(text: str) -> str:
+    """Return one line for HDFS's complaint: which user lacks which right to which path."""
+    found = _DENIAL.search(text)
+    what = (
+        text.strip().splitlines()[0][:200]
+        if found is None
+        else "user {} may not {} {}, which is {}".format(*found.groups())
+    )
+    return f"{DENIED} by HDFS: {what}; docs/deployment.md says which rights each process needs, and how to give them"
 
 
 def get_exception_name(error: Exception) -> str:

@@ -13,12 +13,14 @@ from typing import Any
 
 import requests
 from hdfs import HdfsError
+from hdfs.client import _Request as Request
 
-from onceover.errors import BusyError, UnknownOutcomeError, UnreachableError
+from onceover.errors import BusyError, TerminalError, UnknownOutcomeError, UnreachableError
 from onceover.raw.hdfs import (
     SmallFiles,
     get_exception_name,
     list_folder,
+    read_status,
     take_first_line,
     translate_error,
     wrap_errors,
@@ -31,6 +33,8 @@ _CHUNK = 1 << 20
 _LEASE_HELD = ("AlreadyBeingCreatedException", "RecoveryInProgressException")
 _BEAN = "/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
 _TIMEOUT = (5.0, 30.0)
+_REPLICATED = "REPLICATION"
+_CHECK_ACCESS = Request("GET").to_method("CHECKACCESS")
 
 
 class HdfsStore(SmallFiles):
@@ -63,7 +67,7 @@ class HdfsStore(SmallFiles):
             if any(name in str(error) or name in get_exception_name(error) for name in _LEASE_HELD):
                 # The DataNode reports this if it could not open the file: no byte was written.
                 raise LeaseHeldError(path, detail) from error
-            if not sent:
+            if not sent or "AccessControlException" in get_exception_name(error):  # which opens nothing
                 raise translate_error(self._address, error) from error
             raise UnknownOutcomeError(
                 f"append of {sent} bytes to {path} ended in {detail}: its outcome is unknown, so the batch "
@@ -101,7 +105,7 @@ class HdfsStore(SmallFiles):
     def count_files(self, root: str) -> dict[str, int]:
         """See RawStore."""
         with wrap_errors(self._address):
-            statuses = self._client.list(root, status=True) if self._client.status(root, strict=False) else []
+            statuses = self._client.list(root, status=True) if self._read_status(root) else []
         return {name: int(status["childrenNum"]) for name, status in statuses}
 
     def read_bytes(self, path: str, start: int = 0, end: int | None = None) -> Iterator[bytes]:
@@ -146,7 +150,7 @@ class HdfsStore(SmallFiles):
     def move(self, source: str, target: str) -> bool:
         """See RawStore."""
         with wrap_errors(self._address):
-            if self._client.status(target, strict=False) is not None:
+            if self._read_status(target) is not None:
                 return False
             self._client.makedirs(target.rpartition("/")[0])
             try:
@@ -206,11 +210,25 @@ class HdfsStore(SmallFiles):
         """See RawStore."""
         with wrap_errors(self._address):
             self._client.makedirs(folder)
+        self.require_usable(folder)
+
+    def require_usable(self, folder: str) -> None:
+        """Raise AccessDeniedError if this user may not list an existing folder, and TerminalError if its files would be
+        erasure-coded."""
+        status = self._read_status(folder)
+        if status is None:
+            return
+        if (policy := str(status.get("ecPolicy") or _REPLICATED)).upper() != _REPLICATED:
+            raise TerminalError(
+                f"{folder} on HDFS is erasure-coded ({policy}), and HDFS appends to no such file: each window's file "
+                f"would take its first batch only. Take another raw_root, or set `hdfs ec -setPolicy -replicate -path "
+                f"{folder}` before the first record"
+            )
+        with wrap_errors(self._address):
+            _CHECK_ACCESS(self._client, folder, fsaction="r-x")
 
     def _read_status(self, path: str) -> dict[str, Any] | None:
-        with wrap_errors(self._address):
-            status: dict[str, Any] | None = self._client.status(path, strict=False)
-        return status
+        return read_status(self._client, self._address, path)
 
     def _remove_if_empty(self, folder: str) -> None:
         with suppress(HdfsError, requests.RequestException):  # another process may have put a file there just now

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
 from onceover.detection.own_offsets import read_own_offsets
-from onceover.errors import FencedError
+from onceover.errors import AccessDeniedError, FencedError, is_denied
 from onceover.fault_points import FaultPoint, RepairStep
 from onceover.ledger import repair_requests
 from onceover.ledger.adoptions import Orphans, adopt
@@ -118,6 +118,8 @@ class RepairRun:
                 closing(self._open_rebuild(claimed, accounted, texts, parquet)) as rebuild,
             ):
                 rebuilt = rebuild.collect()
+                if denied := next(filter(is_denied, rebuild.failures.values()), None):
+                    raise AccessDeniedError(denied)  # before a window loses a try
                 rebuilt = rebuild.compare_windows(rebuilt, list_doubtful(claimed, rebuilt))
                 unlanded = self._find_unlanded(rebuild, rebuilt)
                 if any(found is not None and found.conflicts for found in unlanded.values()):

@@ -8,9 +8,12 @@ from __future__ import annotations
 import time
 from typing import Any, Protocol
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
+from onceover.errors import AccessDeniedError
+from onceover.raw.hdfs import describe_denial
 
 SOFT_LIMIT_SECONDS = 60.0  # HdfsConstants.LEASE_SOFTLIMIT_PERIOD: after it any client may take the lease
 
@@ -72,10 +75,15 @@ class _HdfsLeases:
     def recover(self, path: str, seconds: float = 30.0) -> bool:
         deadline = time.monotonic() + seconds
         # The NameNode starts a block recovery and answers false until a DataNode has finished it.
-        while not self._files.recoverLease(self._path(path)):
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.2)
+        try:
+            while not self._files.recoverLease(self._path(path)):
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(0.2)
+        except Py4JJavaError as error:
+            if "Permission denied" in str(error.java_exception.getMessage()):
+                raise AccessDeniedError(describe_denial(str(error.java_exception.getMessage()))) from error
+            raise
         return True
 
     def has_copy(self, path: str, start: int) -> bool:

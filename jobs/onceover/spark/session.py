@@ -19,6 +19,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from onceover.config import endpoints
+from onceover.config.os_user import require_passwd_entry
 from onceover.errors import ConfigurationError, SparkLostError
 from onceover.spark import class_archive
 from onceover.spark.private_files import keep_files_private
@@ -85,6 +86,7 @@ def build(app_name: str) -> SparkSession:
 
 
 def _build(app_name: str) -> SparkSession:
+    require_passwd_entry()
     if not any(name in os.environ for name in _ELSEWHERE):
         cluster = None if _UNDER_SUBMIT in os.environ else endpoints.find_address("spark")
         if cluster is not None:

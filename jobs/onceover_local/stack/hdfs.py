@@ -91,7 +91,8 @@ class NameNode:
             "dfs.namenode.rpc-address": f"{LOOPBACK}:{self._place.ports['namenode']}",
             "dfs.namenode.http-address": f"{LOOPBACK}:{self._place.ports['namenode-http']}",
             "dfs.namenode.name.dir": names.as_uri(),
-            "dfs.permissions.enabled": "false",
+            "dfs.permissions.enabled": "true",  # as real ones have; the user who starts it may all, and so may root
+            "hadoop.user.group.static.mapping.overrides": "root=supergroup;dr.who=;",
             "dfs.namenode.datanode.registration.ip-hostname-check": "false",
             "dfs.namenode.safemode.extension": 0,  # all DataNodes have reported; do not wait another 30 s
             "dfs.namenode.accesstime.precision": 0,  # a read must not write to the edit log

@@ -54,7 +54,7 @@ if act == "remove":
     sys.exit()
 stack.up({"kafka", "hdfs", "postgres"}, lambda part, what: print(part, what, file=sys.stderr))
 at = json.loads((local / "endpoints.json").read_text())
-files = InsecureClient(at["webhdfs"], user="test")
+files = InsecureClient(at["webhdfs"], user="root")
 with psycopg.connect(at["postgres"]) as connection:
     if act == "write":
         connection.execute("CREATE TABLE kept AS SELECT 42 AS number")

@@ -133,8 +133,8 @@ def test_data_outlives_a_stop_and_a_taken_port(own: Stack) -> None:
 def write_everywhere(at: dict[str, str]) -> None:
     with psycopg.connect(at["postgres"]) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 42 AS number")
-    InsecureClient(at["webhdfs"], user="test").write("/kept", b"first\n")
-    InsecureClient(at["webhdfs"], user="test").write("/kept", b"second\n", append=True)
+    InsecureClient(at["webhdfs"], user="root").write("/kept", b"first\n")
+    InsecureClient(at["webhdfs"], user="root").write("/kept", b"second\n", append=True)
     admin = AdminClient({"bootstrap.servers": at["kafka"]})
     admin.create_topics([NewTopic("kept", 4)])["kept"].result()
 

@@ -11,9 +11,10 @@ from onceover.cli.doctor.datanodes import check_datanodes, list_datanodes, read_
 from onceover.cli.doctor.machine import check_space
 from onceover.cli.doctor.outcome import SECONDS, Outcome
 from onceover.config.endpoints import address
-from onceover.errors import OnceoverError
+from onceover.errors import OnceoverError, TerminalError
 from onceover.model.pipeline import Pipeline
 from onceover.model.wording import pluralize
+from onceover.raw.hdfs_store import HdfsStore
 from onceover.raw.layout import Layout
 from onceover.raw.window_files import WindowFiles
 
@@ -39,6 +40,7 @@ def check_hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     yield from _check_namenode_rpc()
     root = pipelines[0].storage.raw_root if pipelines else "/"
     WindowFiles(where, Layout(root, "doctor")).read_length(root)
+    yield from _check_folders(where, pipelines)
     try:
         state = read_bean(where, "FSNamesystemState")
         mode, living = str(state["FSState"]), int(state["NumLiveDataNodes"])
@@ -88,6 +90,18 @@ def check_survival(writer: Writer, living: int) -> Iterator[Outcome]:
 
 def _needs_hdfs(pipeline: Pipeline) -> bool:
     return pipeline.storage.raw_store == "hdfs" or pipeline.ingest.offset_store in ("hdfs", "checkpoint")
+
+
+def _check_folders(where: str, pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
+    """Check that this user may read each pipeline's raw, and that HDFS appends there; yield only problems."""
+    store = HdfsStore(where)
+    for pipeline in pipelines:
+        if pipeline.storage.raw_store == "hdfs":
+            try:
+                store.require_usable(pipeline.storage.raw_root)
+                store.require_usable(f"{pipeline.storage.raw_root}/{pipeline.name}")
+            except TerminalError as error:
+                yield Outcome(f"raw of {pipeline.name}", "wrong", str(error))
 
 
 def _check_writers(where: str, living: int) -> Iterator[Outcome]:

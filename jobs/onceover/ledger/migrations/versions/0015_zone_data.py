@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "1.15"
-down_revision = "1.11"
+down_revision = "1.14"
 
 ZONE_DATA = """
 ALTER TABLE onceover.driver_epoch ADD COLUMN zone_data text;

@@ -1,0 +1,69 @@
+"""A pipeline whose keys and measures have the names of Onceover's own columns: all of the loop goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.integration.lane import EVENTS, NOON_MS, Lane, event
+from tests.integration.planted_failures import minutes, replay
+
+from onceover.explain.page.numbers import read_numbers
+from onceover.model.window import from_ms
+from onceover.repair.revisions import restore_revision
+from onceover.spark import window_folder
+
+pytestmark = pytest.mark.stack
+
+KEYS = ("stage", "side", "t", "k_key", "select", "z" * 41)
+MEASURES = (
+    "event_ms",
+    "offset",
+    "kafka_partition",
+    "reason",
+    "head",
+    "text",
+    "hash",
+    "rows",
+    "m",
+    "m_m",
+    "m_sum",
+    "line",
+)
+
+
+def make_toml() -> str:
+    """Return the lanes' TOML with these names: each key is the record's kind, each measure a sum of its amount."""
+    contract, ingest = EVENTS.split("[contract.keys]")[0], EVENTS.split("[contract.bounds]")[1]
+    keys = "".join(f'{key} = "value.kind"\n' for key in KEYS)
+    measures = "".join(f'{name} = {{{{ sum = "value.amount" }}}}\n' for name in MEASURES)
+    return f"{contract}[contract.keys]\n{keys}[contract.measures]\n{measures}[contract.bounds]{ingest}"
+
+
+def read(lane: Lane) -> dict[tuple[object, ...], set[object]]:
+    """Return the different values of keys and of measures of each row: one of each, if all is right."""
+    return {(row[0], *set(row[1:])): set(values) for row, values in lane.aggregates().items()}
+
+
+def test_pipeline_with_our_own_names_goes_through_the_whole_loop(
+    lanes: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane = lanes(make_toml())
+    lane.produce([event(1, amount=5), event(6, "b", 7)])
+    lane.ingest()
+    assert lane.detect().certified == 2
+    lane.produce([event(2, amount=20)])
+    replay(lane)
+    lane.ingest()
+    assert lane.repair(lane.detect().request_id or 0).confirmed
+    assert read(lane) == {(0.0, "a"): {25}, (5.0, "b"): {7}}
+    assert lane.verify(from_ms(NOON_MS))["equal"]
+
+    with lane.ledger() as ledger:
+        (shown,) = read_numbers(ledger, lane.name, from_ms(NOON_MS))["rows"]
+        assert (set(shown["before"].values()), set(shown["after"].values())) == ({45}, {25})
+        restore_revision(ledger, lane.registered(), from_ms(NOON_MS), None, "me", "a test")
+    assert read(lane)[0.0, "a"] == {45}
+    monkeypatch.setattr(window_folder, "LARGE_BYTES", -1)  # each window is shuffled, as large ones are
+    assert len(lane.repair(lane.detect(minutes(0, 10), force=True).request_id or 0).confirmed) == 2
+    assert read(lane) == {(0.0, "a"): {25}, (5.0, "b"): {7}}
