@@ -24,7 +24,7 @@ from onceover.model.json_text import to_json
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for rooms that may not import the driver
-HEAD = "1.11"
+HEAD = "1.12"
 _OTHER_CHAIN = re.compile(r"\d{4}")  # versions from which no migration leads here
 
 

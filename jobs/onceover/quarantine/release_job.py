@@ -144,7 +144,7 @@ class ReleaseRun:
             .transform(looked_up(landed, "is_landed"))
             .groupBy(*ID_COLUMNS, "is_landed")
             .agg(F.count_distinct(*HALVES).alias("contents"), *record)
-            .transform(interpret(registered.contract))
+            .transform(interpret(registered.contract, registered.list_poison()))
             .withColumn("window_ms", window_ms)
             .join(F.broadcast(expired_starts), "window_ms", "left")
             .withColumn(

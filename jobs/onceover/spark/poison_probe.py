@@ -1,0 +1,134 @@
+"""A process that evaluates the contract's SQL for some records at a time, and may die of it, or never end.
+
+Standard input has a pickled `ProbeRequest`, then a line of JSON for each `Unit`. The answers are lines of JSON: first
+the process ID of its JVM, then for each unit null, or [whether the records are to blame, what Spark said].
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from queue import Queue
+from typing import Final
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from onceover.kafka.reader import KafkaSource
+from onceover.kafka.topic import derive_generation
+from onceover.model.contract import Contract
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.poison import PoisonRecord
+from onceover.spark.failure import summarize
+from onceover.spark.interpret import interpret, name_values
+from onceover.spark.session import open_session
+from onceover.spark.source import name_shards, read_shards
+
+_OWN_ERROR: Final = "onceover.errors."
+_ANY_TIME: Final = "CAST(0 AS BIGINT)"
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRequest:
+    """The topic's log, the contract, and the records of it that are known and left out."""
+
+    source: KafkaSource
+    contract: Contract
+    poison: tuple[PoisonRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Offsets to evaluate together: all of the contract's SQL, or that of one column of `name_values`."""
+
+    kafka_partition: int
+    start: int
+    end: int
+    column: str | None = None
+
+
+class _Evaluation:
+    """The contract's SQL on a session of this process, planned once for all units."""
+
+    def __init__(self, spark: SparkSession, asked: ProbeRequest) -> None:
+        self._spark, self._asked = spark, asked
+        self._generation = derive_generation(asked.source.topic_id)
+        self._queries: dict[str | None, DataFrame] = {}
+
+    def run(self, unit: Unit | None) -> None:
+        """Evaluate the unit, no record for None. Raises Spark's errors."""
+        column = unit.column if unit else None
+        if column not in self._queries:
+            self._queries[column] = self._plan(_select_column(self._asked.contract, column))
+        shards = (
+            [OffsetRange(KafkaPartition(self._generation, unit.kafka_partition), unit.start, unit.end)] if unit else []
+        )
+        with name_shards(self._spark, shards):
+            self._queries[column].collect()
+
+    def _plan(self, contract: Contract) -> DataFrame:
+        # Sorted, all are read before the first is evaluated: else the reader's process ends with each that fails.
+        records = read_shards(self._spark, self._asked.source, 1).sortWithinPartitions("offset")
+        poison = tuple(known for known in self._asked.poison if known.source.generation == self._generation)
+        found = records.transform(interpret(contract, poison))
+        return found.where(F.xxhash64("reason", *name_values(contract)) == 0)  # evaluates all, and returns next to none
+
+
+def _select_column(contract: Contract, column: str | None) -> Contract:
+    """Return the contract with the SQL of that column alone, as `name_values` names it; as it is for None."""
+    if column is None:
+        return contract
+    return replace(
+        contract,
+        event_time=contract.event_time if column == "event_ms" else _ANY_TIME,
+        keys=tuple(key for key in contract.keys if column == f"k_{key.name}"),
+        measures=tuple(measure for measure in contract.measures if column == f"m_{measure.name}"),
+    )
+
+
+def main() -> None:
+    """Answer until standard input ends, which ends the process and its JVM even in the middle of a unit."""
+    with os.fdopen(os.dup(1), "w") as answers:
+        os.dup2(2, 1)  # a JVM prints to it
+        asked: ProbeRequest = pickle.load(sys.stdin.buffer)
+        units: Queue[Unit] = Queue()
+        threading.Thread(target=_take, args=(units,), daemon=True).start()
+
+        def say(answer: object) -> None:
+            answers.write(json.dumps(answer) + "\n")
+            answers.flush()
+
+        with open_session("onceover search for poison records") as spark:
+            evaluation = _Evaluation(spark, asked)
+            evaluation.run(None)
+            say(SparkContext._gateway.proc.pid)  # type: ignore[union-attr]
+            while True:
+                unit = units.get()
+                try:
+                    evaluation.run(unit)
+                except (Py4JNetworkError, ConnectionError):
+                    os._exit(1)  # its JVM has died
+                except (PySparkException, Py4JError) as error:
+                    say([_OWN_ERROR not in str(error), summarize(error)])
+                else:
+                    say(None)
+
+
+def _take(units: Queue[Unit]) -> None:
+    with suppress(ValueError):  # a line without its end
+        for line in sys.stdin.buffer:
+            units.put(Unit(*json.loads(line)))
+    os.killpg(0, signal.SIGKILL)  # the process leads a group of its own
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Finds the records that the contract's SQL cannot be evaluated for, by processes that may die of them.
+
+Each range is evaluated some hundred offsets at a time. Where that fails, dies or does not end, it is repeated offset by
+offset, and for one that fails, expression by expression. The ranges without such a record are known first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import selectors
+import signal
+import subprocess
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import astuple, dataclass
+from math import isqrt
+from time import monotonic
+from typing import Final, Self
+
+import psutil
+
+from onceover.errors import TransientError
+from onceover.kafka.child_read import build_environment
+from onceover.model.offsets import OffsetRange
+from onceover.model.poison import SQL_FAILED, SQL_TOO_SLOW, PoisonRecord
+from onceover.spark import poison_probe
+from onceover.spark.interpret import name_values
+from onceover.spark.poison_probe import ProbeRequest, Unit
+from onceover.spark.session import UNDER_SUBMIT
+
+MOST_CPU_SECONDS: Final = 10.0
+"""Of Spark's JVM, for the SQL of one record."""
+LEAST_TOGETHER: Final = 16
+"""Offsets that are evaluated together at first: the square root of all, for the fewest steps, but not less."""
+MOST_FOUND: Final = 100
+"""Of one Kafka partition in one search: the next batch that fails begins another."""
+_STALL_SECONDS: Final = 300.0
+"""Without an answer nor work: Kafka or the machine does not answer."""
+_POLL_SECONDS: Final = 0.1
+_SUBMIT_ARGUMENTS: Final = (
+    "--master local[1] --driver-memory 1g --conf spark.ui.enabled=false --conf spark.sql.adaptive.enabled=false "
+    "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN pyspark-shell"
+)
+"""A few records are faster interpreted than compiled."""
+_OF_SUBMIT: Final = (UNDER_SUBMIT, "PYSPARK_GATEWAY_SECRET")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    kind: str
+    error: str
+
+
+def search(
+    asked: ProbeRequest, version: int, ranges: Sequence[OffsetRange]
+) -> Generator[tuple[OffsetRange, list[PoisonRecord]], None, None]:
+    """Yield each range with the poison records in it, those without any first. `version` is the contract's.
+
+    Raises TransientError if Kafka does not answer or does not hold a range, or if Spark does not start.
+    """
+    with _Probe(asked) as probe:
+        failed: list[tuple[OffsetRange, int]] = []
+        for whole in ranges:
+            at = next((unit.start for unit in _cut(whole, whole.start) if probe.evaluate(unit)), None)
+            if at is None:
+                yield whole, []
+            else:
+                failed.append((whole, at))
+        for whole, at in failed:
+            yield whole, _list_poison(probe, asked, version, whole, at)
+
+
+def _list_poison(probe: _Probe, asked: ProbeRequest, version: int, whole: OffsetRange, at: int) -> list[PoisonRecord]:
+    found: list[PoisonRecord] = []
+    for unit in _cut(whole, at):
+        if unit.start != at and probe.evaluate(unit) is None:
+            continue
+        for offset in range(unit.start, unit.end):
+            single = Unit(unit.kafka_partition, offset, offset + 1)
+            if failure := probe.evaluate(single):
+                shown, failure = _name(probe, asked, single, failure)
+                found.append(PoisonRecord(whole.source, offset, version, f"{failure.kind}: {shown}", failure.error))
+                if len(found) == MOST_FOUND:
+                    return found
+    return found
+
+
+def _cut(whole: OffsetRange, start: int) -> Iterator[Unit]:
+    together = max(LEAST_TOGETHER, isqrt(len(whole)))
+    for at in range(start, whole.end, together):
+        yield Unit(whole.source.kafka_partition, at, min(at + together, whole.end))
+
+
+def _name(probe: _Probe, asked: ProbeRequest, single: Unit, failure: _Failure) -> tuple[str, _Failure]:
+    """Return the expression that the record fails by, and how; all of them, if each alone can be evaluated."""
+    for column, shown in name_values(asked.contract).items():
+        if of_column := probe.evaluate(Unit(single.kafka_partition, single.start, single.end, column)):
+            return shown, of_column
+    return "all expressions together", failure
+
+
+class _Probe:
+    """A process of `poison_probe`, started again after it died or was killed."""
+
+    def __init__(self, asked: ProbeRequest) -> None:
+        self._asked = asked
+        self._process: subprocess.Popen[bytes] | None = None
+        self._jvm: psutil.Process | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._kill()
+
+    def evaluate(self, unit: Unit) -> _Failure | None:
+        """Return how the unit fails, None if it can be evaluated. Raises as `search`."""
+        process = self._process or self._start()
+        if process.stdin is None or self._jvm is None:
+            raise ValueError("a process without pipes")
+        with suppress(OSError):  # it died: there will be no answer
+            process.stdin.write(json.dumps(astuple(unit)).encode() + b"\n")
+            process.stdin.flush()
+        answer = self._wait(process, self._jvm)
+        if isinstance(answer, _Failure):
+            self._kill()
+            return answer
+        said = json.loads(answer)
+        if said is None:
+            return None
+        is_of_record, error = said
+        if not is_of_record:
+            raise TransientError(f"the search for a poison record cannot read offset {unit.start}: {error}")
+        return _Failure(SQL_FAILED, error)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        environment = {name: value for name, value in build_environment().items() if name not in _OF_SUBMIT}
+        self._process = process = subprocess.Popen(
+            [sys.executable, "-m", poison_probe.__name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**environment, "PYSPARK_SUBMIT_ARGS": _SUBMIT_ARGUMENTS},
+            start_new_session=True,
+        )
+        if process.stdin is None or process.stdout is None:
+            raise ValueError("a process without pipes")
+        pickle.dump(self._asked, process.stdin)
+        process.stdin.flush()
+        answer = self._wait(process, None)
+        if isinstance(answer, _Failure):
+            self._kill()
+            raise TransientError(f"the search for a poison record does not start: {answer.error}")
+        self._jvm = psutil.Process(json.loads(answer))
+        return process
+
+    def _wait(self, process: subprocess.Popen[bytes], jvm: psutil.Process | None) -> bytes | _Failure:
+        """Return the process's next line; how it failed if it dies, or works for too long."""
+        if process.stdout is None:
+            raise ValueError("a process without pipes")
+        began, until = _read_cpu_seconds(jvm), monotonic() + _STALL_SECONDS
+        with selectors.DefaultSelector() as ready:
+            ready.register(process.stdout, selectors.EVENT_READ)
+            while not ready.select(_POLL_SECONDS):
+                if jvm is not None and _read_cpu_seconds(jvm) - began > MOST_CPU_SECONDS:
+                    return _Failure(SQL_TOO_SLOW, f"not evaluated within {MOST_CPU_SECONDS:.0f} s of processor time")
+                if monotonic() > until:
+                    raise TransientError(f"the search for a poison record got no answer for {_STALL_SECONDS:.0f} s")
+        line = process.stdout.readline()
+        return line if line.endswith(b"\n") else _Failure(SQL_FAILED, "Spark's JVM died of it")
+
+    def _kill(self) -> None:
+        if self._process is None:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        with self._process as ended:  # closes its pipes
+            ended.kill()
+        self._process = self._jvm = None
+
+
+def _read_cpu_seconds(jvm: psutil.Process | None) -> float:
+    if jvm is None:
+        return 0.0
+    with suppress(psutil.NoSuchProcess):
+        times = jvm.cpu_times()
+        return float(times.user + times.system)
+    return 0.0

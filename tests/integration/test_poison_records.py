@@ -1,0 +1,53 @@
+"""Records of which the contract's SQL ends Spark's process, or never ends: they alone go to quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.integration.lane import EVENTS, Lane, event
+
+from onceover.ingest.driver import Ingest
+from onceover_local.stack.process import wait_for
+
+pytestmark = pytest.mark.stack
+
+REGEX = EVENTS.replace('"value.kind"', r"'''regexp_extract(value.kind, '^((a|b)+ ?)+$', 0)'''")
+DEEP = "ab " * 66_000
+"""A key of 200,000 characters: Java's regular expressions recurse once a character or two."""
+
+
+def test_record_that_overflows_the_stack_is_quarantined_alone(lanes: Callable[..., Lane]) -> None:
+    lane = lanes(REGEX, partitions=2)
+    lane.produce([event(1, "a"), event(1, DEEP, 100), event(2, "b"), event(2, DEEP, 100), event(3, "a", 2)])
+    lane.produce([event(4, "a")], kafka_partition=1)
+    with lane.driver() as driver:
+        turn_until(driver, lambda: (0.0, "a") in read_rows(lane))
+        lane.produce([event(4, "a")], kafka_partition=1)
+        turn_until(driver, lambda: read_rows(lane)[0.0, "a"][0] == 2)
+        assert read_reasons(lane) == {}, "the search goes on, and did not hold up the other Kafka partition"
+        turn_until(driver, lambda: len(read_reasons(lane)) == 2)
+    assert read_reasons(lane) == {(0, 1): "SQL failed: key kind", (0, 3): "SQL failed: key kind"}
+    lane.ingest()
+    assert lane.aggregates() == {(0.0, "a"): (4, 5, 2), (0.0, "b"): (1, 1, 1)}
+    assert lane.audit()["equal"]
+
+
+def turn_until(driver: Ingest, is_so: Callable[[], bool]) -> None:
+    def turn() -> bool:
+        driver.turn()
+        return is_so()
+
+    wait_for(turn, 120, "ingest to get there")
+
+
+def read_rows(lane: Lane) -> dict[tuple[object, ...], tuple[object, ...]]:
+    return lane.aggregates()
+
+
+def read_reasons(lane: Lane) -> dict[tuple[int, int], str]:
+    return {
+        (line.record.source.kafka_partition, line.record.offset): line.reason
+        for name, line in lane.lines()
+        if line.reason is not None
+    }
