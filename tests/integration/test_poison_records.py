@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.integration.lane import EVENTS, Lane, event
+from tests.integration.poison import read_reasons
 
 from onceover.ingest.driver import Ingest
 from onceover_local.stack.process import wait_for
@@ -22,9 +23,9 @@ def test_record_that_overflows_the_stack_is_quarantined_alone(lanes: Callable[..
     lane.produce([event(1, "a"), event(1, DEEP, 100), event(2, "b"), event(2, DEEP, 100), event(3, "a", 2)])
     lane.produce([event(4, "a")], kafka_partition=1)
     with lane.driver() as driver:
-        turn_until(driver, lambda: (0.0, "a") in read_rows(lane))
+        turn_until(driver, lambda: (0.0, "a") in lane.aggregates())
         lane.produce([event(4, "a")], kafka_partition=1)
-        turn_until(driver, lambda: read_rows(lane)[0.0, "a"][0] == 2)
+        turn_until(driver, lambda: lane.aggregates()[0.0, "a"][0] == 2)
         assert read_reasons(lane) == {}, "the search goes on, and did not hold up the other Kafka partition"
         turn_until(driver, lambda: len(read_reasons(lane)) == 2)
     assert read_reasons(lane) == {(0, 1): "SQL failed: key kind", (0, 3): "SQL failed: key kind"}
@@ -39,15 +40,3 @@ def turn_until(driver: Ingest, is_so: Callable[[], bool]) -> None:
         return is_so()
 
     wait_for(turn, 120, "ingest to get there")
-
-
-def read_rows(lane: Lane) -> dict[tuple[object, ...], tuple[object, ...]]:
-    return lane.aggregates()
-
-
-def read_reasons(lane: Lane) -> dict[tuple[int, int], str]:
-    return {
-        (line.record.source.kafka_partition, line.record.offset): line.reason
-        for name, line in lane.lines()
-        if line.reason is not None
-    }

@@ -16,7 +16,7 @@ from onceover.errors import HungSparkError, SparkLostError
 CPU_SECONDS: Final = 30.0
 """That Spark's JVM may work on a batch, besides CPU_SECONDS_AN_OFFSET: a record takes some ten microseconds."""
 CPU_SECONDS_AN_OFFSET: Final = 0.0001
-LEAST_LOAD: Final = 0.2
+LEAST_LOAD: Final = 0.05
 """Of one processor, over the whole batch: a JVM that waits for Kafka or for raw does not evaluate."""
 ON_CLUSTER_SECONDS: Final = 1800.0
 """That a batch may take where executors evaluate it on other machines."""
