@@ -7,13 +7,15 @@ from collections.abc import Callable
 import pytest
 from tests.integration.lane import EVENTS, Lane, event
 from tests.integration.poison import read_reasons
+from tests.integration.releases import release
 
 from onceover.ingest.driver import Ingest
 from onceover_local.stack.process import wait_for
 
 pytestmark = pytest.mark.stack
 
-REGEX = EVENTS.replace('"value.kind"', r"'''regexp_extract(value.kind, '^((a|b)+ ?)+$', 0)'''")
+KEY = "'''regexp_extract(value.kind, '^((a|b)+ ?)+$', 0)'''"
+REGEX = EVENTS.replace('"value.kind"', KEY)
 DEEP = "ab " * 66_000
 """A key of 200,000 characters: Java's regular expressions recurse once a character or two."""
 
@@ -34,9 +36,25 @@ def test_record_that_overflows_the_stack_is_quarantined_alone(lanes: Callable[..
     assert lane.audit()["equal"]
 
 
+@pytest.mark.rare
+def test_release_leaves_a_record_that_overflows_the_stack(lanes: Callable[..., Lane]) -> None:
+    lane = lanes(EVENTS.replace('["at", "kind"]', '["at", "kind", "amount"]'))
+    without = [event(n, kind).replace(b', "amount": 1', b"") for n, kind in ((1, "a"), (2, DEEP), (3, "b"))]
+    lane.produce(without)
+    lane.ingest()
+    text = lane.toml.read_text().replace('["at", "kind", "amount"]', '["at", "kind"]')
+    lane.toml.write_text(text.replace('"value.kind"', KEY))
+    lane.migrate()
+    released = release(lane)
+    assert (sum(released.windows.values()), released.left) == (2, {"SQL failed: key kind": 1})
+    lane.ingest()
+    assert lane.aggregates() == {(0.0, "a"): (1, None, None), (0.0, "b"): (1, None, None)}
+    assert release(lane).left == {"SQL failed: key kind": 1}
+
+
 def turn_until(driver: Ingest, is_so: Callable[[], bool]) -> None:
     def turn() -> bool:
         driver.turn()
         return is_so()
 
-    wait_for(turn, 120, "ingest to get there")
+    wait_for(turn, 300, "ingest to get there")

@@ -93,8 +93,8 @@ class SuspectRanges:
         record_suspect(self._connection, self._epoch, [SuspectRange(each, version, why) for each in ranges])
         self._alone -= {each.source for each in ranges}
         for each in ranges:
-            log.warning("%s has a record that ingest cannot evaluate (%s). Its Kafka partition waits while the record "
-                        "is searched for, ingest goes on with the others", each, why)  # fmt: skip
+            log.warning("%s may have a record that ends Spark, or never lets it end (%s). Its Kafka partition waits "
+                        "while the record is searched for, ingest goes on with the others", each, why)  # fmt: skip
 
     def note_landed(self, ranges: Sequence[OffsetRange]) -> None:
         """Note that a batch of these ranges landed."""

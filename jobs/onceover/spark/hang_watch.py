@@ -38,6 +38,7 @@ def end_hung_spark(spark: SparkSession, offsets: int) -> Iterator[None]:
             if (cpu > max(allowed, LEAST_LOAD * seconds)) if is_local else (seconds > ON_CLUSTER_SECONDS):
                 killed.set()
                 jvm.kill()
+                jvm.wait()
                 return
 
     def look_while_it_lives() -> None:

@@ -1,7 +1,8 @@
 """A process that evaluates the contract's SQL for some records at a time, and may die of it, or never end.
 
 Standard input has a pickled `ProbeRequest`, then a line of JSON for each `Unit`. The answers are lines of JSON: first
-the process ID of its JVM, then for each unit null, or [whether the records are to blame, what Spark said].
+[the process ID of its JVM, the number of lines], then for each unit null, or [whether the records are to blame, what
+Spark said]; for the column ID, [generation, Kafka partition, offset] of a line.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ import pickle
 import signal
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import Queue
 from typing import Final
 
 from py4j.protocol import Py4JError, Py4JNetworkError
-from pyspark import SparkContext
+from pyspark import SparkContext, StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from onceover.kafka.reader import KafkaSource
@@ -28,27 +30,40 @@ from onceover.kafka.topic import derive_generation
 from onceover.model.contract import Contract
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
+from onceover.model.record import ID_COLUMNS
 from onceover.spark.failure import summarize
 from onceover.spark.interpret import interpret, name_values
+from onceover.spark.raw_lines import LineFile, read_raw_lines
 from onceover.spark.session import open_session
 from onceover.spark.source import name_shards, read_shards
 
+ID: Final = "ID"
 _OWN_ERROR: Final = "onceover.errors."
 _ANY_TIME: Final = "CAST(0 AS BIGINT)"
+_OF_LINE: Final = (*ID_COLUMNS, "kafka_timestamp", "key", "value")
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineLines:
+    """The lines of quarantine in these files, in the raw store at that address."""
+
+    address: str
+    files: tuple[LineFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """The topic's log, the contract, and the records of it that are known and left out."""
+    """The topic's log, or lines of quarantine; the contract, and the poison records that are known and left out."""
 
-    source: KafkaSource
+    source: KafkaSource | QuarantineLines
     contract: Contract
     poison: tuple[PoisonRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Offsets to evaluate together: all of the contract's SQL, or that of one column of `name_values`."""
+    """Offsets to evaluate together: all of the contract's SQL, or that of one column of `name_values`. Of quarantine,
+    the lines of these numbers, in the order of their IDs; the Kafka partition means nothing there."""
 
     kafka_partition: int
     start: int
@@ -57,14 +72,17 @@ class Unit:
 
 
 class _Evaluation:
-    """The contract's SQL on a session of this process, planned once for all units."""
+    """The contract's SQL over the topic's log, on a session of this process, planned once for all units."""
 
-    def __init__(self, spark: SparkSession, asked: ProbeRequest) -> None:
-        self._spark, self._asked = spark, asked
-        self._generation = derive_generation(asked.source.topic_id)
+    lines = 0
+
+    def __init__(self, spark: SparkSession, source: KafkaSource, asked: ProbeRequest) -> None:
+        self._spark, self._source, self._asked = spark, source, asked
+        self._generation = derive_generation(source.topic_id)
         self._queries: dict[str | None, DataFrame] = {}
+        self.run(None)  # the first run takes seconds
 
-    def run(self, unit: Unit | None) -> None:
+    def run(self, unit: Unit | None) -> Sequence[object] | None:
         """Evaluate the unit, no record for None. Raises Spark's errors."""
         column = unit.column if unit else None
         if column not in self._queries:
@@ -74,13 +92,43 @@ class _Evaluation:
         )
         with name_shards(self._spark, shards):
             self._queries[column].collect()
+        return None
 
     def _plan(self, contract: Contract) -> DataFrame:
         # Sorted, all are read before the first is evaluated: else the reader's process ends with each that fails.
-        records = read_shards(self._spark, self._asked.source, 1).sortWithinPartitions("offset")
+        records = read_shards(self._spark, self._source, 1).sortWithinPartitions("offset")
         poison = tuple(known for known in self._asked.poison if known.source.generation == self._generation)
+        return records.transform(_evaluate(contract, poison))
+
+
+class _LineEvaluation:
+    """The contract's SQL over lines of quarantine, of which this process keeps a copy."""
+
+    def __init__(self, spark: SparkSession, source: QuarantineLines, asked: ProbeRequest) -> None:
+        self._asked = asked
+        read = read_raw_lines(spark, source.address, source.files, "intact", "event_ms", *_OF_LINE)
+        records = read.where("intact AND event_ms IS NULL").select(*_OF_LINE).dropDuplicates(list(ID_COLUMNS))
+        number = F.row_number().over(Window.orderBy(*ID_COLUMNS)) - 1
+        self._records = records.withColumn("number", number).persist(StorageLevel.DISK_ONLY)
+        self.lines = self._records.count()
+
+    def run(self, unit: Unit) -> Sequence[object] | None:
+        """As `_Evaluation.run`; return the ID of the first line for the column ID."""
+        records = self._records.where(F.col("number").between(unit.start, unit.end - 1))
+        if unit.column == ID:
+            return list(records.select(*ID_COLUMNS).collect()[0])
+        records.transform(_evaluate(_select_column(self._asked.contract, unit.column), self._asked.poison)).collect()
+        return None
+
+
+def _evaluate(contract: Contract, poison: Sequence[PoisonRecord]) -> Callable[[DataFrame], DataFrame]:
+    """Evaluate all of each record, and return next to none."""
+
+    def select(records: DataFrame) -> DataFrame:
         found = records.transform(interpret(contract, poison))
-        return found.where(F.xxhash64("reason", *name_values(contract)) == 0)  # evaluates all, and returns next to none
+        return found.where(F.xxhash64("reason", *name_values(contract)) == 0)
+
+    return select
 
 
 def _select_column(contract: Contract, column: str | None) -> Contract:
@@ -108,19 +156,22 @@ def main() -> None:
             answers.flush()
 
         with open_session("onceover search for poison records") as spark:
-            evaluation = _Evaluation(spark, asked)
-            evaluation.run(None)
-            say(SparkContext._gateway.proc.pid)  # type: ignore[union-attr]
+            evaluation: _Evaluation | _LineEvaluation
+            if isinstance(asked.source, KafkaSource):
+                evaluation = _Evaluation(spark, asked.source, asked)
+            else:
+                evaluation = _LineEvaluation(spark, asked.source, asked)
+            say([SparkContext._gateway.proc.pid, evaluation.lines])  # type: ignore[union-attr]
             while True:
                 unit = units.get()
                 try:
-                    evaluation.run(unit)
+                    answer = evaluation.run(unit)
                 except (Py4JNetworkError, ConnectionError):
                     os._exit(1)  # its JVM has died
                 except (PySparkException, Py4JError) as error:
                     say([_OWN_ERROR not in str(error), summarize(error)])
                 else:
-                    say(None)
+                    say(answer)
 
 
 def _take(units: Queue[Unit]) -> None:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from math import isqrt
 from time import monotonic
 from typing import Final, Self
@@ -24,11 +24,11 @@ import psutil
 
 from onceover.errors import TransientError
 from onceover.kafka.child_read import build_environment
-from onceover.model.offsets import OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import SQL_FAILED, SQL_TOO_SLOW, PoisonRecord
 from onceover.spark import poison_probe
 from onceover.spark.interpret import name_values
-from onceover.spark.poison_probe import ProbeRequest, Unit
+from onceover.spark.poison_probe import ID, ProbeRequest, Unit
 from onceover.spark.session import UNDER_SUBMIT
 
 MOST_CPU_SECONDS: Final = 10.0
@@ -45,6 +45,7 @@ _SUBMIT_ARGUMENTS: Final = (
     "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN pyspark-shell"
 )
 """A few records are faster interpreted than compiled."""
+_NO_SOURCE: Final = KafkaPartition("00000000", 0)  # of lines by their number
 _OF_SUBMIT: Final = (UNDER_SUBMIT, "PYSPARK_GATEWAY_SECRET")
 
 
@@ -73,10 +74,21 @@ def search(
             yield whole, _list_poison(probe, asked, version, whole, at)
 
 
-def _list_poison(probe: _Probe, asked: ProbeRequest, version: int, whole: OffsetRange, at: int) -> list[PoisonRecord]:
+def search_quarantine(asked: ProbeRequest, version: int) -> list[PoisonRecord]:
+    """Return the poison records among lines of quarantine. Raises as `search`."""
+    with _Probe(asked) as probe:
+        whole = OffsetRange(_NO_SOURCE, 0, probe.count_lines())
+        found = _list_poison(probe, asked, version, whole, None)
+        return [probe.identify(each) for each in found]
+
+
+def _list_poison(
+    probe: _Probe, asked: ProbeRequest, version: int, whole: OffsetRange, failed: int | None
+) -> list[PoisonRecord]:
+    """Return those of the range; the unit that starts at `failed` is known to fail, and those before it not to."""
     found: list[PoisonRecord] = []
-    for unit in _cut(whole, at):
-        if unit.start != at and probe.evaluate(unit) is None:
+    for unit in _cut(whole, failed or 0):
+        if unit.start != failed and probe.evaluate(unit) is None:
             continue
         for offset in range(unit.start, unit.end):
             single = Unit(unit.kafka_partition, offset, offset + 1)
@@ -109,6 +121,7 @@ class _Probe:
         self._asked = asked
         self._process: subprocess.Popen[bytes] | None = None
         self._jvm: psutil.Process | None = None
+        self._lines = 0
 
     def __enter__(self) -> Self:
         return self
@@ -118,13 +131,7 @@ class _Probe:
 
     def evaluate(self, unit: Unit) -> _Failure | None:
         """Return how the unit fails, None if it can be evaluated. Raises as `search`."""
-        process = self._process or self._start()
-        if process.stdin is None or self._jvm is None:
-            raise ValueError("a process without pipes")
-        with suppress(OSError):  # it died: there will be no answer
-            process.stdin.write(json.dumps(astuple(unit)).encode() + b"\n")
-            process.stdin.flush()
-        answer = self._wait(process, self._jvm)
+        answer = self._ask(unit)
         if isinstance(answer, _Failure):
             self._kill()
             return answer
@@ -135,6 +142,28 @@ class _Probe:
         if not is_of_record:
             raise TransientError(f"the search for a poison record cannot read offset {unit.start}: {error}")
         return _Failure(SQL_FAILED, error)
+
+    def count_lines(self) -> int:
+        """Return the number of lines of quarantine. Raises as `search`."""
+        self._start()
+        return self._lines
+
+    def identify(self, found: PoisonRecord) -> PoisonRecord:
+        """Return the record of a line of quarantine by its ID. Raises as `search`."""
+        answer = self._ask(Unit(0, found.offset, found.offset + 1, ID))
+        if isinstance(answer, _Failure):
+            raise TransientError(f"the search for a poison record cannot name it: {answer.error}")
+        generation, kafka_partition, offset = json.loads(answer)
+        return replace(found, source=KafkaPartition(generation, kafka_partition), offset=offset)
+
+    def _ask(self, unit: Unit) -> bytes | _Failure:
+        process = self._process or self._start()
+        if process.stdin is None or self._jvm is None:
+            raise ValueError("a process without pipes")
+        with suppress(OSError):  # it died: there will be no answer
+            process.stdin.write(json.dumps(astuple(unit)).encode() + b"\n")
+            process.stdin.flush()
+        return self._wait(process, self._jvm)
 
     def _start(self) -> subprocess.Popen[bytes]:
         environment = {name: value for name, value in build_environment().items() if name not in _OF_SUBMIT}
@@ -154,7 +183,8 @@ class _Probe:
         if isinstance(answer, _Failure):
             self._kill()
             raise TransientError(f"the search for a poison record does not start: {answer.error}")
-        self._jvm = psutil.Process(json.loads(answer))
+        pid, self._lines = json.loads(answer)
+        self._jvm = psutil.Process(pid)
         return process
 
     def _wait(self, process: subprocess.Popen[bytes], jvm: psutil.Process | None) -> bytes | _Failure:
