@@ -10,6 +10,7 @@ from tests.integration.poison import read_reasons
 from tests.integration.releases import release
 
 from onceover.ingest.driver import Ingest
+from onceover.recovery.poison import list_quarantined_poison
 from onceover_local.stack.process import wait_for
 
 pytestmark = pytest.mark.stack
@@ -34,6 +35,9 @@ def test_record_that_overflows_the_stack_is_quarantined_alone(lanes: Callable[..
     lane.ingest()
     assert lane.aggregates() == {(0.0, "a"): (4, 5, 2), (0.0, "b"): (1, 1, 1)}
     assert lane.audit()["equal"]
+    with lane.open() as context:
+        known = list_quarantined_poison(context, lane.registered().contracts.versions)
+    assert {(0, each.offset): each.reason for each in known} == read_reasons(lane), "a lost ledger finds them in raw"
 
 
 @pytest.mark.rare

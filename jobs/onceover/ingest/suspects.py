@@ -143,7 +143,7 @@ class _Search(threading.Thread):
     version: int
     ranges: Sequence[OffsetRange]
     found: SimpleQueue[_Found] = field(default_factory=SimpleQueue)
-    failed: bool = False
+    failed: bool = True  # until it ends well
 
     def __post_init__(self) -> None:
         threading.Thread.__init__(self, name="search for poison records", daemon=True)
@@ -153,6 +153,6 @@ class _Search(threading.Thread):
             with closing(search(self.asked, self.version, self.ranges)) as results:
                 for each in results:
                     self.found.put(each)
+            self.failed = False
         except OnceoverError as error:
-            self.failed = True
             log.warning("%s; the search begins again", error)
