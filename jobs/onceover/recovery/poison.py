@@ -23,10 +23,9 @@ def list_quarantined_poison(context: PipelineContext, contracts: Sequence[Contra
     exception did it to most of them, and the reason is right for these as well."""
     found = list(islice(_search(context, contracts), MOST + 1))
     if len(found) > MOST:
-        log.warning(
-            "quarantine has more than %d records whose SQL failed; only those that were too slow are known", MOST
-        )
-        found = [each for each in found if each.reason.startswith(SQL_TOO_SLOW)]
+        log.warning("quarantine has over %d records whose SQL failed; only those that were too slow are known", MOST)
+        slow = (each for each in _search(context, contracts) if each.reason.startswith(SQL_TOO_SLOW))
+        found = list(islice(slow, MOST))
     return found
 
 
