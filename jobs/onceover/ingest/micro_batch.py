@@ -30,8 +30,10 @@ from onceover.spark.hang_watch import end_hung_spark
 from onceover.spark.hdfs_leases import open_leases
 from onceover.spark.source import name_shards
 
-_POISON: Final = ("StackOverflowError", "OutOfMemoryError", "ExecutorLostFailure")
-_UNREADABLE: Final = (UnreadableRecordError.__name__, "MemoryError", "Python worker exited unexpectedly")
+_POISON: Final = ("StackOverflowError", "OutOfMemoryError")
+_UNREADABLE: Final = (
+    UnreadableRecordError.__name__, "MemoryError", "Python worker exited unexpectedly", "ExecutorLostFailure"
+)  # fmt: skip
 """Signs of both in the text of a failed task."""
 
 

@@ -24,13 +24,15 @@ from pyspark import SparkContext, StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
 
 from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import derive_generation
 from onceover.model.contract import Contract
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
-from onceover.model.record import ID_COLUMNS
+from onceover.model.record import ID_COLUMNS, LARGEST_RECORD
+from onceover.spark.contract_check import analyze_contract
 from onceover.spark.failure import summarize
 from onceover.spark.interpret import interpret, name_values
 from onceover.spark.raw_lines import LineFile, read_raw_lines
@@ -83,7 +85,7 @@ class _Evaluation:
         self.run(None)  # the first run takes seconds
 
     def run(self, unit: Unit | None) -> Sequence[object] | None:
-        """Evaluate the unit, no record for None. Raises Spark's errors."""
+        """Evaluate the unit, no record for None, and return the answer. Raises Spark's errors."""
         column = unit.column if unit else None
         if column not in self._queries:
             self._queries[column] = self._plan(_select_column(self._asked.contract, column))
@@ -91,8 +93,7 @@ class _Evaluation:
             [OffsetRange(KafkaPartition(self._generation, unit.kafka_partition), unit.start, unit.end)] if unit else []
         )
         with name_shards(self._spark, shards):
-            self._queries[column].collect()
-        return None
+            return _answer(self._queries[column])
 
     def _plan(self, contract: Contract) -> DataFrame:
         # Sorted, all are read before the first is evaluated: else the reader's process ends with each that fails.
@@ -117,18 +118,27 @@ class _LineEvaluation:
         records = self._records.where(F.col("number").between(unit.start, unit.end - 1))
         if unit.column == ID:
             return list(records.select(*ID_COLUMNS).collect()[0])
-        records.transform(_evaluate(_select_column(self._asked.contract, unit.column), self._asked.poison)).collect()
-        return None
+        contract = _select_column(self._asked.contract, unit.column)
+        return _answer(records.transform(_evaluate(contract, self._asked.poison)))
 
 
 def _evaluate(contract: Contract, poison: Sequence[PoisonRecord]) -> Callable[[DataFrame], DataFrame]:
-    """Evaluate all of each record, and return next to none."""
+    """Evaluate all of each record, and return a row for each that makes a text which no line of raw has room for."""
 
     def select(records: DataFrame) -> DataFrame:
         found = records.transform(interpret(contract, poison))
-        return found.where(F.xxhash64("reason", *name_values(contract)) == 0)
+        types = analyze_contract(records.sparkSession, contract).types
+        texts = [name for name, kind in types.items() if isinstance(kind, StringType)]
+        is_giant = F.greatest(F.lit(0), F.lit(0), *map(F.octet_length, texts)) > LARGEST_RECORD
+        is_evaluated = F.xxhash64("reason", *name_values(contract)) == 0  # for next to no record
+        return found.where(is_giant | is_evaluated).select(is_giant.alias("is_giant"))
 
     return select
+
+
+def _answer(query: DataFrame) -> Sequence[object] | None:
+    giants = [row for row in query.collect() if row.is_giant]
+    return [True, f"it makes a text of more than {LARGEST_RECORD >> 20} MiB"] if giants else None
 
 
 def _select_column(contract: Contract, column: str | None) -> Contract:
