@@ -119,13 +119,14 @@ class SuspectRanges:
             offsets, records = running.found.get()
             end_suspect(self._connection, self._epoch, offsets.source, records)
             self._poison = list_poison(self._connection, self._epoch.pipeline)
-            if not records:
-                log.warning("%s has no record that cannot be evaluated alone; reading half as much", offsets)
-                self._searched.add((offsets.source, offsets.start))
-                self.limit.halve([offsets])
             for record in records:
                 log.error("%s, offset %d goes to quarantine as `%s`: %s",
                           record.source, record.offset, record.reason, record.error)  # fmt: skip
+            running.records += len(records)
+        if is_over and not running.failed and not running.records:
+            log.warning("no record alone is to blame; reading half as much")
+            self._searched |= {(each.source, each.start) for each in running.ranges}
+            self.limit.halve(running.ranges)
         if is_over:
             self._search, self._again_at = None, monotonic() + RETRY_SECONDS if running.failed else 0.0
 
@@ -144,6 +145,7 @@ class _Search(threading.Thread):
     ranges: Sequence[OffsetRange]
     found: SimpleQueue[_Found] = field(default_factory=SimpleQueue)
     failed: bool = True  # until it ends well
+    records: int = 0  # that were taken of those found
 
     def __post_init__(self) -> None:
         threading.Thread.__init__(self, name="search for poison records", daemon=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "1.12"
-down_revision = "1.11"
+down_revision = "1.15"
 
 POISON = """
 CREATE TABLE onceover.poison_record (
