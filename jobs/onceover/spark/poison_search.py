@@ -51,8 +51,11 @@ _OF_SUBMIT: Final = (UNDER_SUBMIT, "PYSPARK_GATEWAY_SECRET")
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
+    """How records cannot be evaluated; `is_end`: the process ended with it."""
+
     kind: str
     error: str
+    is_end: bool = False
 
 
 def search(
@@ -63,15 +66,16 @@ def search(
     Raises TransientError if Kafka does not answer or does not hold a range, or if Spark does not start.
     """
     with _Probe(asked) as probe:
-        failed: list[tuple[OffsetRange, int]] = []
+        failed: list[tuple[OffsetRange, tuple[int, _Failure]]] = []
         for whole in ranges:
-            at = next((unit.start for unit in _cut(whole, whole.start) if probe.evaluate(unit)), None)
-            if at is None:
+            tried = ((unit.start, probe.evaluate(unit)) for unit in _cut(whole, whole.start))
+            first = next(((start, failure) for start, failure in tried if failure), None)
+            if first is None:
                 yield whole, []
             else:
-                failed.append((whole, at))
-        for whole, at in failed:
-            yield whole, _list_poison(probe, asked, version, whole, at)
+                failed.append((whole, first))
+        for whole, first in failed:
+            yield whole, _list_poison(probe, asked, version, whole, first)
 
 
 def search_quarantine(asked: ProbeRequest, version: int) -> list[PoisonRecord]:
@@ -83,35 +87,42 @@ def search_quarantine(asked: ProbeRequest, version: int) -> list[PoisonRecord]:
 
 
 def _list_poison(
-    probe: _Probe, asked: ProbeRequest, version: int, whole: OffsetRange, failed: int | None
+    probe: _Probe, asked: ProbeRequest, version: int, whole: OffsetRange, failed: tuple[int, _Failure] | None
 ) -> list[PoisonRecord]:
-    """Return those of the range; the unit that starts at `failed` is known to fail, and those before it not to."""
+    """Return those of the range; the unit that starts at `failed` fails so, as is known, and none before it does."""
     found: list[PoisonRecord] = []
-    for unit in _cut(whole, failed or 0):
-        if unit.start != failed and probe.evaluate(unit) is None:
+    first, of_first = failed or (0, None)
+    for unit in _cut(whole, first):
+        failure = of_first if unit.start == first and of_first else probe.evaluate(unit)
+        if failure is None:
             continue
         for offset in range(unit.start, unit.end):
             single = Unit(unit.kafka_partition, offset, offset + 1)
-            if failure := probe.evaluate(single):
-                shown, failure = _name(probe, asked, single, failure)
-                found.append(PoisonRecord(whole.source, offset, version, f"{failure.kind}: {shown}", failure.error))
+            if of_record := _examine(probe, asked, single, failure):
+                shown, why = of_record
+                found.append(PoisonRecord(whole.source, offset, version, f"{why.kind}: {shown}", why.error))
                 if len(found) == MOST_FOUND:
                     return found
     return found
+
+
+def _examine(probe: _Probe, asked: ProbeRequest, single: Unit, of_unit: _Failure) -> tuple[str, _Failure] | None:
+    """Return the expression that the record fails by, and how; all of them, if each alone can be evaluated.
+
+    All are evaluated together first, unless a failure costs the process: then each alone.
+    """
+    of_all = None if of_unit.is_end else probe.evaluate(single)
+    if of_all or of_unit.is_end:
+        for column, shown in name_values(asked.contract).items():
+            if failure := probe.evaluate(Unit(single.kafka_partition, single.start, single.end, column)):
+                return shown, failure
+    return ("all expressions together", of_all) if of_all else None
 
 
 def _cut(whole: OffsetRange, start: int) -> Iterator[Unit]:
     together = max(LEAST_TOGETHER, isqrt(len(whole)))
     for at in range(start, whole.end, together):
         yield Unit(whole.source.kafka_partition, at, min(at + together, whole.end))
-
-
-def _name(probe: _Probe, asked: ProbeRequest, single: Unit, failure: _Failure) -> tuple[str, _Failure]:
-    """Return the expression that the record fails by, and how; all of them, if each alone can be evaluated."""
-    for column, shown in name_values(asked.contract).items():
-        if of_column := probe.evaluate(Unit(single.kafka_partition, single.start, single.end, column)):
-            return shown, of_column
-    return "all expressions together", failure
 
 
 class _Probe:
@@ -196,11 +207,12 @@ class _Probe:
             ready.register(process.stdout, selectors.EVENT_READ)
             while not ready.select(_POLL_SECONDS):
                 if jvm is not None and _read_cpu_seconds(jvm) - began > MOST_CPU_SECONDS:
-                    return _Failure(SQL_TOO_SLOW, f"not evaluated within {MOST_CPU_SECONDS:.0f} s of processor time")
+                    why = f"not evaluated within {MOST_CPU_SECONDS:.0f} s of processor time"
+                    return _Failure(SQL_TOO_SLOW, why, is_end=True)
                 if monotonic() > until:
                     raise TransientError(f"the search for a poison record got no answer for {_STALL_SECONDS:.0f} s")
         line = process.stdout.readline()
-        return line if line.endswith(b"\n") else _Failure(SQL_FAILED, "Spark's JVM died of it")
+        return line if line.endswith(b"\n") else _Failure(SQL_FAILED, "Spark's JVM died of it", is_end=True)
 
     def _kill(self) -> None:
         if self._process is None:
