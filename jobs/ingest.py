@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Sequence
-from functools import partial
 
 from onceover.context import open_pipeline
 from onceover.entrypoint import run
-from onceover.errors import BusyError
+from onceover.errors import BusyError, HungSparkError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.job import build_driver, open_source
 from onceover.ingest.quarantine_alarm import QuarantineAlarm
@@ -22,19 +23,37 @@ from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Heartbeat
 from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.poison import list_poison
+from onceover.model.record import Record
 from onceover.repair.eager import EagerRepair
 from onceover.spark.contract_check import check_contract
-from onceover.spark.session import open_session
+from onceover.spark.session import UNDER_SUBMIT, open_session
 from onceover.spark.sql_failure import explain_sql_failure
+
+log = logging.getLogger("onceover")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until SIGTERM or SIGINT, then finish and commit the batch under way. Exits 0."""
+    """Run until SIGTERM or SIGINT, then finish and commit the batch under way. Exits 0. Starts again, in the same
+    process, after a Spark that hung; under spark-submit the process is Spark's own, and ends."""
     parser = argparse.ArgumentParser(prog="ingest.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
     chosen = parser.parse_args(arguments)
-    stop, fault_point = threading.Event(), FaultPoint.from_environment()
-    with open_pipeline(chosen.pipeline, "ingest") as context:
+    stop = threading.Event()
+    try:
+        _ingest(chosen.pipeline, stop)
+    except HungSparkError as error:
+        if stop.is_set() or UNDER_SUBMIT in os.environ:
+            raise
+        log.error("%s; ingest starts again", error)
+        sys.stdout.flush()
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    return 0
+
+
+def _ingest(name: str, stop: threading.Event) -> None:
+    fault_point = FaultPoint.from_environment()
+    with open_pipeline(name, "ingest") as context:
         context.require_addresses("kafka")
         postgres = context.address("postgres")
         upgrade_schema(postgres)
@@ -50,10 +69,14 @@ def main(arguments: Sequence[str]) -> int:
                 registered = register_pipeline(ledger, pipeline, check_contract(spark, pipeline.contract))
                 epoch = _acquire(ledger, pipeline.name, stop)
                 if epoch is None:
-                    return 0
+                    return
                 registered.table.sweep(ledger, "batch:")
                 loop = build_driver(spark, context, epoch, registered, topic, offsets, fault_point)
-                explain = partial(explain_sql_failure, spark, pipeline.contract)
+
+                def explain(reason: str, record: Record) -> str | None:
+                    poison = list_poison(ledger, pipeline.name)
+                    return explain_sql_failure(spark, pipeline.contract, reason, record, poison)
+
                 alarm = QuarantineAlarm(pipeline.name, context.layout, context.files, explain)
                 report, eager = make_reporter(pipeline.name, alarm.hear), EagerRepair(spark, context, fault_point)
 
@@ -65,7 +88,6 @@ def main(arguments: Sequence[str]) -> int:
                 with Heartbeat(postgres, epoch) as heart:
                     loop.run(stop, heart.lost, hear)
                 drivers.end_epoch(ledger, epoch)
-    return 0
 
 
 def _acquire(ledger: Connection, pipeline: str, stop: threading.Event) -> drivers.Epoch | None:

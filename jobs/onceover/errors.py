@@ -32,6 +32,10 @@ class SparkLostError(OnceoverError):
     exit_code = 75
 
 
+class HungSparkError(SparkLostError):
+    """The end of a Spark that evaluated a batch for too long, and that nothing else could stop."""
+
+
 class UnreachableError(TransientError):
     """A broker, NameNode or database that does not answer, or refuses to work (safe mode)."""
 
@@ -90,6 +94,10 @@ class UnknownOutcomeError(TransientError):
 
 class BatchTooLargeError(TransientError):
     """A batch of more windows or aggregated rows than its tasks may have. Nothing was appended; read fewer records."""
+
+
+class PoisonRecordError(TransientError):
+    """A batch that fails by an error of Spark's JVM itself: one record is to blame, and each attempt fails by it."""
 
 
 class UnreadableRecordError(TransientError):

@@ -48,7 +48,7 @@ def read_log(
         if releases:
             same = F.col("released_version").eqNullSafe(F.lit(released))
             records = records.transform(released_by).where(same)
-        return records.transform(interpret(contracts.versions[version - 1])).transform(
+        return records.transform(interpret(contracts.versions[version - 1], contracts.list_poison(version))).transform(
             add_missing_measures(contracts.newest)
         )
 

@@ -25,8 +25,8 @@ _MOST_KEPT: Final = 8
 
 @dataclass(slots=True)
 class BatchQueries:
-    """Queries by what they depend on: contract, incarnation of the topic, what it holds that no reader gets, day, and
-    number of tasks."""
+    """Queries by what they depend on: contract, incarnation of the topic, what it holds that no reader gets, day,
+    number of tasks, and poison records."""
 
     spark: SparkSession
     context: PipelineContext
@@ -43,7 +43,8 @@ class BatchQueries:
         most = max(len({shard.source for shard in shards}), MOST_PER_CORE * self.spark.sparkContext.defaultParallelism)
         tasks = 1 if sum(map(len, shards)) <= FEW_OFFSETS else min(len(shards), most)  # a refill's shards may be many
         key = (
-            registered.contract_version, source.topic_id, source.one_batch_a_fetch, source.unreadable, read_day(), tasks
+            registered.contract_version, source.topic_id, source.one_batch_a_fetch, source.unreadable, read_day(),
+            tasks, registered.poison,
         )  # fmt: skip
         if only is None and key in self._kept:
             return self._kept[key]

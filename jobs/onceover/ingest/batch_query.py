@@ -57,7 +57,9 @@ class BatchQuery:
         name = name_contract(registered.contract, registered.contract_version, released=released)
         length = registered.contract.window_minutes * 60_000
         framing = Framing(name, length, texts, grouping, max(1, MOST_WINDOWS // tasks))
-        placed = self._place(records.transform(interpret(registered.contract)), types, texts, only)
+        placed = self._place(
+            records.transform(interpret(registered.contract, registered.list_poison())), types, texts, only
+        )
         self._pieces = placed.mapInArrow(partial(frame_pieces, framing=framing), from_arrow_schema(PIECE))
         self._appending = Appending(context.raw_address, context.layout, self.quarantine_day, grouping)
         self._appended = self._append(self._pieces) if tasks == 1 else None

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from onceover.ingest.waiting import WaitingPartitions
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import READ_AHEAD, KafkaSource
 from onceover.kafka.unreadable_search import find_unreadable, is_unreadable
@@ -13,7 +14,7 @@ from onceover.ledger.blocked import end_blocked, list_blocked, record_blocked
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.model.blocked import Blocked
-from onceover.model.offsets import KafkaPartition, OffsetRange, subtract
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +25,7 @@ class BlockedPartitions:
 
     def __init__(self, connection: Connection, epoch: Epoch, open_log: Callable[[TopicFacts], KafkaSource]) -> None:
         self._connection, self._epoch, self._open_log = connection, epoch, open_log
-        self._waiting: Mapping[KafkaPartition, OffsetRange] = {}
-        self._ends: Mapping[int, int] = {}
+        self.waiting = WaitingPartitions()
         self._careful: dict[KafkaPartition, int] = {}  # up to that offset
 
     def look(self, facts: TopicFacts, at: Mapping[int, int]) -> None:
@@ -41,12 +41,7 @@ class BlockedPartitions:
             else:
                 log.info("%s can be read again", each.offsets)
                 end_blocked(self._connection, self._epoch.pipeline, source)
-        self._waiting = waiting
-        self._ends = {k.kafka_partition: max(r.start, at.get(k.kafka_partition, 0)) for k, r in waiting.items()}
-
-    def limit(self, facts: TopicFacts) -> TopicFacts:
-        """Return these facts with logs that end where a Kafka partition waits, as it was at the last look."""
-        return replace(facts, end={p: min(end, self._ends.get(p, end)) for p, end in facts.end.items()})
+        self.waiting = WaitingPartitions.at(waiting.values(), at)
 
     def find(self, ranges: Sequence[OffsetRange], facts: TopicFacts) -> bool:
         """Record which of these ranges, whose read failed, have offsets that no reader gets. Return whether to go on:
@@ -63,13 +58,11 @@ class BlockedPartitions:
             return True
         return self._record(found)
 
-    def leave_out(self, ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-        """Return these ranges without the offsets that no reader gets."""
-        return subtract(ranges, self._waiting.values())
-
     def is_careful(self, ranges: Iterable[OffsetRange]) -> bool:
         """Return whether nothing may be read ahead of these ranges: a reader might die of it."""
-        return any(each.source in self._waiting or each.start < self._careful.get(each.source, 0) for each in ranges)
+        return any(
+            each.source in self.waiting.sources or each.start < self._careful.get(each.source, 0) for each in ranges
+        )
 
     def _is_still_there(self, blocked: Blocked, facts: TopicFacts) -> bool:
         """Read the first offset alone: where the others end was searched before."""

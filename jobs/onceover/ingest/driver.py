@@ -24,11 +24,12 @@ from onceover.errors import (
     FencedError,
     OffsetRangeError,
     OnceoverError,
+    PoisonRecordError,
+    SparkLostError,
     TransientError,
     UnreadableRecordError,
 )
 from onceover.fault_points import FaultPoint, Step
-from onceover.ingest.batch_limit import BatchLimit
 from onceover.ingest.batch_steps import BatchWork, append_and_stage
 from onceover.ingest.blocked import BlockedPartitions
 from onceover.ingest.log_retention import LogRetention
@@ -37,6 +38,7 @@ from onceover.ingest.reread import append_next
 from onceover.ingest.scheduler import Submissions
 from onceover.ingest.sinks import SINKS
 from onceover.ingest.starts import ReadPositions
+from onceover.ingest.suspects import SuspectRanges
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.reader import KafkaSource
@@ -77,14 +79,14 @@ class Ingest:
         fault_point: FaultPoint,
         open_log: Callable[[TopicFacts], KafkaSource],
         blocked: BlockedPartitions,
+        suspects: SuspectRanges,
     ) -> None:
         self._connection, self._epoch, self._registered, self._policy = connection, epoch, registered, policy
         self._topic, self._offsets, self._work, self._fault_point = topic, offsets, work, fault_point
-        self._files, self._blocked = files, blocked
+        self._files, self._blocked, self._suspects, self._limit = files, blocked, suspects, suspects.limit
         self._sink = SINKS[policy.sink](connection, epoch)
         self._positions = ReadPositions(connection, epoch, policy, offsets, root, open_log)
-        self._submissions = Submissions(topic, policy, cutovers=registered.cutovers, limit=blocked.limit)
-        self._limit = BatchLimit()
+        self._submissions = Submissions(topic, policy, cutovers=registered.cutovers, limit=self._limit_logs)
         self._retention = LogRetention(connection, epoch.pipeline, topic)
         self._has_refilled = False  # in the last turn
         self._seen_at = time.monotonic()
@@ -135,7 +137,8 @@ class Ingest:
         self._retention.note(facts)
         at = self._positions.find(facts)
         self._blocked.look(facts, at)  # before anything is read: a reader might die of it
-        append_next(self._connection, self._epoch, self._registered, facts, self._work)
+        self._suspects.look(facts, at)
+        append_next(self._connection, self._epoch, self._registered, facts, self._make_work)
         refill = self._choose_refills(facts)
         is_refills_turn = refills_only or (bool(refill) and not self._has_refilled)
         submitted = None if is_refills_turn else self._submissions.next(facts, at, self._read_bounds(facts, at))
@@ -145,6 +148,14 @@ class Ingest:
         with self._submissions.track(submitted) as waited:
             progress = self._run_batch(submitted.ranges, facts, waited)
         return replace(progress, waited_seconds=waited, waiting=self._submissions.waiting, rate=submitted.rate)
+
+    def _limit_logs(self, facts: TopicFacts) -> TopicFacts:
+        return self._suspects.waiting.limit(self._blocked.waiting.limit(facts))
+
+    def _make_work(
+        self, registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts, only: datetime | None
+    ) -> BatchWork:
+        return self._work(self._suspects.add_poison(registered, ranges), ranges, facts, only)
 
     def _expire_raw(self) -> None:
         try:
@@ -171,7 +182,8 @@ class Ingest:
             held = list(subtract(held, landed))
         sources = {piece.source for piece in held if len(piece)}
         unknown = [r for r in self._positions.list_unknown(facts.generation) if r.source not in sources]
-        chosen = plan_refills(self._blocked.leave_out([*held, *unknown]), self._submissions.most)
+        free = self._suspects.waiting.leave_out(self._blocked.waiting.leave_out([*held, *unknown]))
+        chosen = plan_refills(free, self._submissions.most)
         return next(iter(self._registered.cutovers.cut_by_version(chosen).values()), ())
 
     def _read_bounds(self, facts: TopicFacts, at: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
@@ -184,20 +196,27 @@ class Ingest:
         past it. A batch too large for its tasks is begun again with half of its offsets, before anything is appended.
         """
         while True:
-            clipped = self._limit.clip(ranges)
+            clipped = self._limit.clip(self._suspects.clip(ranges))
             try:
                 progress = self._run_attempt(clipped, facts, waited)
             except BatchTooLargeError as error:
                 log.warning("reading half as much: %s", error)
                 self._limit.halve(clipped)
                 batches.supersede_own(self._connection, self._epoch)
-            except UnreadableRecordError:
-                if not self._blocked.find(clipped, facts):
-                    raise
+            except (UnreadableRecordError, PoisonRecordError) as error:
                 batches.supersede_own(self._connection, self._epoch)
-                return self._report(None, facts, time.monotonic())
+                is_unreadable = isinstance(error, UnreadableRecordError) and self._blocked.find(clipped, facts)
+                if is_unreadable or self._suspects.blame(clipped, str(error)):
+                    return self._report(None, facts, time.monotonic())
+                if sum(map(len, clipped)) == 1:
+                    raise
+                self._limit.halve(clipped)
+            except SparkLostError as error:
+                self._suspects.hold(clipped, str(error))
+                raise
             else:
                 self._limit.relax(clipped)
+                self._suspects.note_landed(clipped)
                 return progress
 
     def _run_attempt(self, ranges: Sequence[OffsetRange], facts: TopicFacts, waited: float | None) -> Progress:
@@ -205,7 +224,7 @@ class Ingest:
         registered = self._registered.select_ranges(ranges)
         batch_id = batches.begin(connection, epoch, registered.contract_version, ranges, waited, self._policy.sink)
         self._fault_point.stop_after(Step.BEGUN)
-        work = self._work(registered, ranges, facts, None)
+        work = self._make_work(registered, ranges, facts, None)
         staged = append_and_stage(connection, registered, batch_id, work, self._fault_point)
         read, landings = staged.result.read, staged.result.landings
         ends = {} if waited is None else {r.source.kafka_partition: r.end for r in ranges}

@@ -21,6 +21,7 @@ from onceover.ingest.blocked import BlockedPartitions
 from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.driver import Ingest
 from onceover.ingest.micro_batch import MicroBatch
+from onceover.ingest.suspects import SuspectRanges
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.drivers import Epoch, record_versions
@@ -87,4 +88,5 @@ def build_driver(
         fault_point,
         context.build_source,
         blocked,
+        SuspectRanges(context.ledger, epoch, registered, context.build_source),
     )

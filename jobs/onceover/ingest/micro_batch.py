@@ -11,7 +11,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
-from onceover.errors import BatchTooLargeError, SparkLostError, TransientError, UnreadableRecordError
+from onceover.errors import (
+    BatchTooLargeError,
+    PoisonRecordError,
+    SparkLostError,
+    TransientError,
+    UnreadableRecordError,
+)
 from onceover.ingest.batch_query import BatchQuery
 from onceover.ingest.batch_steps import BatchResult
 from onceover.ingest.delivery import join_shards
@@ -20,11 +26,15 @@ from onceover.model.batch import Increment, Landing
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window
 from onceover.spark.failure import summarize
+from onceover.spark.hang_watch import end_hung_spark
 from onceover.spark.hdfs_leases import open_leases
 from onceover.spark.source import name_shards
 
-_UNREADABLE: Final = (UnreadableRecordError.__name__, "MemoryError", "Python worker exited unexpectedly")
-"""Signs of it in the text of a failed task."""
+_POISON: Final = ("StackOverflowError", "OutOfMemoryError")
+_UNREADABLE: Final = (
+    UnreadableRecordError.__name__, "MemoryError", "Python worker exited unexpectedly", "ExecutorLostFailure"
+)  # fmt: skip
+"""Signs of both in the text of a failed task."""
 
 
 class MicroBatch:
@@ -44,7 +54,7 @@ class MicroBatch:
     def append(self) -> BatchResult:
         """Append every record to its window's file, and return what the batch read, landed and counts for."""
         try:
-            with attempt():
+            with end_hung_spark(self._spark, sum(map(len, self._shards))), attempt():
                 query = self._query()
                 with name_shards(self._spark, self._shards):
                     rows = query.run()
@@ -82,4 +92,6 @@ def _find_kind(text: str) -> type[TransientError]:
     """Return the kind of error that a task raised, by the JVM's text; a process that dies may die of what it reads."""
     if BatchTooLargeError.__name__ in text:
         return BatchTooLargeError
+    if any(sign in text for sign in _POISON):
+        return PoisonRecordError
     return UnreadableRecordError if any(sign in text for sign in _UNREADABLE) else TransientError

@@ -11,15 +11,17 @@ from psycopg.types.json import Jsonb
 from onceover.errors import ContractChangedError, UsageError
 from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.database import Connection
+from onceover.ledger.poison import list_poison
 from onceover.model.contract import Columns, Contract, Contracts, Cutovers, list_changed_parts
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import Pipeline
+from onceover.model.poison import PoisonRecord
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredPipeline:
     """A pipeline with the contract version in force. `versions` are all contracts from the first on, with columns;
-    `cutovers` say which version a record has."""
+    `cutovers` say which version a record has, `poison` which records no SQL is evaluated for."""
 
     name: str
     contract_version: int
@@ -29,6 +31,7 @@ class RegisteredPipeline:
     every_window_closed: bool
     versions: tuple[tuple[Contract, Columns], ...]
     cutovers: Cutovers
+    poison: tuple[PoisonRecord, ...] = ()
 
     @property
     def table(self) -> AggregateTable:
@@ -36,7 +39,11 @@ class RegisteredPipeline:
 
     @property
     def contracts(self) -> Contracts:
-        return Contracts(tuple(contract for contract, _ in self.versions), self.cutovers)
+        return Contracts(tuple(contract for contract, _ in self.versions), self.cutovers, self.poison)
+
+    def list_poison(self) -> tuple[PoisonRecord, ...]:
+        """Return the records that are not evaluated under this version."""
+        return self.contracts.list_poison(self.contract_version)
 
     def select_version(self, version: int) -> RegisteredPipeline:
         """Return the pipeline under that contract version. Raises ContractChangedError for a newer one."""
@@ -197,4 +204,5 @@ def read_registered(connection: Connection, name: str) -> RegisteredPipeline:
         last["every_window_closed"],
         versions,
         Cutovers(last["contract_version"], at),
+        list_poison(connection, name),
     )

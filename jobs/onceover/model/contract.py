@@ -11,6 +11,7 @@ from typing import Any
 from onceover.errors import TerminalError
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.poison import PoisonRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +164,15 @@ class Cutovers:
 
 @dataclass(frozen=True, slots=True)
 class Contracts:
-    """Every version of a pipeline's contract, from version 1, and the cutovers between them."""
+    """Every version of a pipeline's contract, from version 1, the cutovers between them, and the poison records."""
 
     versions: tuple[Contract, ...]
     cutovers: Cutovers = field(default_factory=Cutovers)
+    poison: tuple[PoisonRecord, ...] = ()
+
+    def list_poison(self, version: int) -> tuple[PoisonRecord, ...]:
+        """Return the records that are not evaluated under that version."""
+        return tuple(record for record in self.poison if record.version == version)
 
     @property
     def newest(self) -> Contract:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
 from itertools import groupby
@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from onceover.context import PipelineContext
+from onceover.errors import HungSparkError, PoisonRecordError, TransientError
 from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_query import BatchQuery
 from onceover.ingest.batch_steps import StagedBatch, append_and_stage
@@ -29,11 +30,16 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import Epoch, record_versions
 from onceover.ledger.expiries import list_expired
 from onceover.ledger.landed_offsets import read_accounted
+from onceover.ledger.poison import record_poison
 from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange, split
+from onceover.model.poison import PoisonRecord
 from onceover.model.record import ID_COLUMNS
 from onceover.model.window import from_ms
+from onceover.spark.hang_watch import end_hung_spark
 from onceover.spark.interpret import interpret
+from onceover.spark.poison_probe import ProbeRequest, QuarantineLines
+from onceover.spark.poison_search import search_quarantine
 from onceover.spark.range_join import looked_up
 from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
 from onceover.spark.session import choose_codegen, read_zone_data
@@ -42,6 +48,7 @@ from onceover.spark.source import RECORD, add_shard_ends
 log = logging.getLogger(__name__)
 CONFLICT = "quarantined with several contents"
 UNACCOUNTED = "of a batch that did not land"
+BYTES_A_LINE = 100
 EXPIRED = "raw of its window has expired"
 _OF_RECORD = (*(field.split()[0] for field in RECORD.split(", ")), *HALVES)
 _READ = ("intact", "event_ms", "quarantined_for", "generation", *_OF_RECORD)
@@ -74,7 +81,33 @@ class ReleaseRun:
         if not files:
             return ReleasePlan({}, (), {})
         self._bytes = sum(days.values())
-        with attempt(), choose_codegen(self._spark, self._bytes):
+        try:
+            return self._plan(files, reason)
+        except (PoisonRecordError, HungSparkError) as error:
+            found = self._search(files)
+            if isinstance(error, HungSparkError) or not found:
+                raise TransientError(
+                    f"{error}; {len(found)} records to blame were found, run the command again"
+                ) from error
+        return self._plan(files, reason)
+
+    def _search(self, files: Sequence[LineFile]) -> list[PoisonRecord]:
+        """Record which of the records the contract in force cannot be evaluated for, and leave them in quarantine."""
+        registered = self._registered
+        log.warning("a record ends Spark, or never lets it end: searching for it among those in quarantine")
+        lines = QuarantineLines(self._raw_address, tuple(files))
+        asked = ProbeRequest(lines, registered.contract, registered.list_poison())
+        found = search_quarantine(asked, registered.contract_version)
+        record_poison(self._connection, registered.name, found)
+        self._registered = replace(registered, poison=(*registered.poison, *found))
+        return found
+
+    def _plan(self, files: Sequence[LineFile], reason: str | None) -> ReleasePlan:
+        with (
+            end_hung_spark(self._spark, self._bytes // BYTES_A_LINE),
+            attempt(),
+            choose_codegen(self._spark, self._bytes),
+        ):
             read = read_raw_lines(self._spark, self._raw_address, files, *_READ)
             self._judged = self._judge(read, reason).persist(StorageLevel.DISK_ONLY)
             counts = self._judged.groupBy("why", "window_ms").count().collect()  # one row a reason or window
@@ -144,7 +177,7 @@ class ReleaseRun:
             .transform(looked_up(landed, "is_landed"))
             .groupBy(*ID_COLUMNS, "is_landed")
             .agg(F.count_distinct(*HALVES).alias("contents"), *record)
-            .transform(interpret(registered.contract))
+            .transform(interpret(registered.contract, registered.list_poison()))
             .withColumn("window_ms", window_ms)
             .join(F.broadcast(expired_starts), "window_ms", "left")
             .withColumn(

@@ -20,6 +20,7 @@ from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
 from onceover.ledger.catalog import keep_raw_store, restore_contracts
 from onceover.ledger.drivers import as_driver
+from onceover.ledger.poison import record_poison
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import RawContents, RawFile
 from onceover.model.root_marker import UnreadableMarkerError, join_origins
@@ -27,6 +28,7 @@ from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.raw.marker import MarkerFiles
 from onceover.recovery.kept_contracts import read_kept_contracts, require_known
 from onceover.recovery.log_epochs import add_leader_epochs
+from onceover.recovery.poison import list_quarantined_poison
 from onceover.recovery.rebuild_ledger import (
     WHO,
     WHY,
@@ -119,11 +121,13 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
             with choose_codegen(spark, size):
                 layers = tuple(add_leader_epochs(spark, source, held, layer) for layer in contents.layers)
             contents = replace(contents, layers=layers)
+        poison = list_quarantined_poison(context, contracts)
         topic_ids = {facts.generation: facts.topic_id} if facts else {}
         with context.ledger.transaction():
             registered = restore_contracts(context.ledger, context.name, versions, contents.cutovers, WHO, WHY)
             keep_raw_store(context.ledger, context.pipeline)
             registered.table.create(context.ledger)
+            record_poison(context.ledger, context.name, poison)
             logs = KnownLogs(topic_ids, origins, empty, _list_logs(held))
             without_text = context.files.expired.read()
             written = write_ledger(context.ledger, epoch, registered, files, contents, logs, without_text)

@@ -52,6 +52,8 @@ def refill(
                 while is_waiting(connection, registered.name, request_id):
                     progress = loop.turn(refills_only=True)
                     log.info("read %d records again", progress.records)
+                    if progress.batch_id is None:  # the record that fails each batch is searched for
+                        time.sleep(0.5)
         except BusyError:
             if time.monotonic() > deadline:
                 log.warning("ingest is running and has not read the missing offsets again yet; the next repair retries")

@@ -24,13 +24,13 @@ def interpret_each(contracts: Contracts) -> Callable[[DataFrame], DataFrame]:
     the same as `interpret`.
     """
     if len(contracts.versions) == 1:
-        return interpret(contracts.newest)
+        return interpret(contracts.newest, contracts.list_poison(1))
 
     def add(records: DataFrame) -> DataFrame:
         numbered = records.transform(add_version(contracts.cutovers))
         interpreted = (
             numbered.where(F.col("version") == version)
-            .transform(interpret(contract))
+            .transform(interpret(contract, contracts.list_poison(version)))
             .transform(add_missing_measures(contracts.newest))
             for version, contract in enumerate(contracts.versions, 1)
         )

@@ -9,7 +9,7 @@ each try, and one record would stop the topic. So all SQL is evaluated under Spa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from pyspark import SparkContext
@@ -20,25 +20,29 @@ from pyspark.sql.types import DateType, StringType, TimestampType
 
 from onceover.lines.reference import MAX_EVENT_MS
 from onceover.model.contract import SKIPPED, Contract, Measure, list_written_measures
+from onceover.model.poison import SQL_FAILED, PoisonRecord
 from onceover.spark.contract_check import CheckedContract, analyze_contract
 from onceover.spark.contract_sql import make_visible, read_sql
 from onceover.spark.field_path import FieldPath, find_paths
 from onceover.spark.json_value import list_document_faults, list_field_faults, parse_document, read_value, wrap
+from onceover.spark.known_poison import find_reason
 from onceover.spark.wire_format import name_framed
 
 MAX_KEY_BYTES = 2000  # PostgreSQL's unique index takes rows of 2,704 bytes
 _YEAR_10000_MS = 253_402_300_800_000
-SQL_FAILED = "SQL failed"
 _OWN = "__onceover_"  # out of reach of the contract's SQL, which is checked against its own columns only
 _CARRIED = f"{_OWN}of_"
 
 
-def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
+def interpret(contract: Contract, poison: Sequence[PoisonRecord] = ()) -> Callable[[DataFrame], DataFrame]:
     """Add `event_ms` bigint, `reason` string, `k_NAME` per key and `m_NAME` per measure. Raises as `check_contract`.
 
-    Takes key and value (binary, null allowed) and kafka_timestamp (bigint, ms), and passes all columns through. Exactly
-    one of `event_ms` and `reason` is null; with a reason, keys and measures are null too. The reasons, in order:
+    Takes key and value (binary, null allowed) and kafka_timestamp (bigint, ms), and passes all columns through. Of
+    `poison` records nothing is evaluated; with them, takes kafka_partition and offset, and uses a generation if there
+    is one. Exactly one of `event_ms` and `reason` is null; with a reason, keys and measures are null too. The reasons,
+    in order:
 
+    - SQL failed: X, SQL too slow: X: of a poison record, as it says
     - tombstone: the value is null, and the contract does not accept tombstones as records
     - unparseable: not UTF-8 (json and text), not exactly one JSON object, or a field whose JSON is not exactly a value
       of its declared type, as `json_fields` says; or in Confluent's wire format
@@ -59,7 +63,7 @@ def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
         found = _evaluate(records.sparkSession, contract, checked)
         carried = [f"{_CARRIED}{name}" for name in records.columns]
         return (
-            _show_to_sql(records, contract, checked)
+            _show_to_sql(records, contract, checked, poison)
             .select(*map(_quote, carried), _quote(f"{_OWN}fault"), found.alias(f"{_OWN}found"))
             .withColumn(f"{_OWN}reason", _find_reason(contract, checked))
             .select(
@@ -83,15 +87,19 @@ def evaluate(contract: Contract, column: str) -> Callable[[DataFrame], DataFrame
     return select
 
 
-def _show_to_sql(records: DataFrame, contract: Contract, checked: CheckedContract) -> DataFrame:
+def _show_to_sql(
+    records: DataFrame, contract: Contract, checked: CheckedContract, poison: Sequence[PoisonRecord] = ()
+) -> DataFrame:
     """Return all columns under names of our own, those that the contract's SQL sees, and the fault of each record."""
     carried = [f"{_CARRIED}{name}" for name in records.columns]
+    known, fault = find_reason(records.columns, poison, _CARRIED), _find_fault(contract, checked)
+    fault = fault if known is None else F.coalesce(known, fault)
     return (
         records.select(*(F.col(f"`{name}`").alias(own) for name, own in zip(records.columns, carried, strict=True)))
         .withColumns({f"{_OWN}text": _read_text(contract), f"{_OWN}is_null": _quote(f"{_CARRIED}value").isNull()})
         .withColumn(f"{_OWN}parsed", _parse(contract, checked))
         .withColumn(f"{_OWN}value", _read_value(contract, checked))
-        .select(*map(_quote, carried), *_select_visible(), _find_fault(contract, checked).alias(f"{_OWN}fault"))
+        .select(*map(_quote, carried), *_select_visible(), fault.alias(f"{_OWN}fault"))
     )
 
 

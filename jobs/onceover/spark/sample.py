@@ -13,6 +13,7 @@ from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.model.contract import SKIPPED, Contract
 from onceover.model.offsets import KafkaPartition, OffsetRange, subtract
+from onceover.model.poison import PoisonRecord
 from onceover.model.record import Record
 from onceover.model.window import Window, floor, format_moment, from_ms
 from onceover.spark.interpret import interpret, name_values
@@ -85,12 +86,17 @@ def plan_sample(facts: TopicFacts, most: int) -> tuple[OffsetRange, ...]:
 
 
 def sample_topic(
-    spark: SparkSession, source: KafkaSource, facts: TopicFacts, contract: Contract, most: int
+    spark: SparkSession,
+    source: KafkaSource,
+    facts: TopicFacts,
+    contract: Contract,
+    most: int,
+    poison: Sequence[PoisonRecord] = (),
 ) -> TopicSample:
     """Return what ingest would make of the topic's last `most` offsets, without those that no reader gets, by what the
-    source knows. An action raises the errors of reading."""
+    source knows, and without evaluating those of `poison`. An action raises the errors of reading."""
     ranges = subtract(plan_sample(facts, most), source.unreadable)
-    read = read_ranges(spark, source, ranges).transform(interpret(contract)).cache()
+    read = read_ranges(spark, source, ranges).transform(interpret(contract, poison)).cache()
     try:
         length = contract.window_minutes
         is_far = (F.col("kafka_timestamp") >= 0) & (F.abs(F.col("event_ms") - F.col("kafka_timestamp")) > FAR_MS)
@@ -115,7 +121,7 @@ def sample_topic(
         for row in refused.orderBy(F.desc("records"), "reason").collect():
             p, offset, stamp, key, value = row["first"]
             record = Record(KafkaPartition(facts.generation, p), offset, stamp, key, (), value)
-            error = explain_sql_failure(spark, contract, row["reason"], record)
+            error = explain_sql_failure(spark, contract, row["reason"], record, poison)
             example = _find_times(spark, contract, row["reason"], record)
             reasons.append(SampledReason(row["reason"], row["records"], error, find_remedy(row["reason"]), example))
         columns = ["kafka_partition", "offset", "kafka_timestamp", *name_values(contract)]

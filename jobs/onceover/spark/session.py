@@ -54,6 +54,8 @@ _NEEDED = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "2000",
     # Tells the JVM the Python line of each column expression, which more than doubles the calls of a plan's making.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # A StackOverflowError or OutOfMemoryError, of one record maybe, fails its task and not the JVM.
+    "spark.executor.killOnFatalError.depth": "0",
     "spark.ui.showConsoleProgress": "false",  # spark-submit turns it on for Python, and it garbles our own
 }
 _UNLESS_GIVEN = {
@@ -68,7 +70,7 @@ COMPILED_FROM_BYTES = 8 << 20
 """Both took the same time at 13 MiB, 100,000 lines; 8 leaves room for faster disks and processors."""
 _COMPILING = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
 _ELSEWHERE = ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "MASTER")  # a master may be named there
-_UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"
+UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"
 _OWN_SECRET = re.compile(r"local(\[[^\]]*\])?")
 _MASTER = re.compile(r"[A-Za-z0-9:/.,_*\[\]-]+")
 
@@ -88,7 +90,7 @@ def build(app_name: str) -> SparkSession:
 def _build(app_name: str) -> SparkSession:
     require_passwd_entry()
     if not any(name in os.environ for name in _ELSEWHERE):
-        cluster = None if _UNDER_SUBMIT in os.environ else endpoints.find_address("spark")
+        cluster = None if UNDER_SUBMIT in os.environ else endpoints.find_address("spark")
         if cluster is not None:
             if not _MASTER.fullmatch(cluster):
                 raise ConfigurationError(f"{cluster!r} is not a Spark master; set ONCEOVER_SPARK to spark://HOST:PORT")
@@ -103,7 +105,7 @@ def _build(app_name: str) -> SparkSession:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_keep_log_record)
     # Airflow starts spark-submit, whose JVM has begun to talk before this process.
-    quiet = nullcontext() if _UNDER_SUBMIT in os.environ else leave_out_noise()
+    quiet = nullcontext() if UNDER_SUBMIT in os.environ else leave_out_noise()
     with _defer_signals(), keep_files_private(), quiet:
         SparkContext._ensure_initialized()  # before this, SparkConf lacks the options of spark-submit
     given = SparkConf()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -10,9 +11,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from onceover.model.contract import Contract
+from onceover.model.poison import SQL_FAILED, PoisonRecord
 from onceover.model.record import Record
 from onceover.spark.failure import summarize
-from onceover.spark.interpret import SQL_FAILED, evaluate, name_values
+from onceover.spark.interpret import evaluate, name_values
 
 _SCHEMA = "kafka_timestamp BIGINT, key BINARY, value BINARY"
 _CLASSED = re.compile(r"\[[A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*\] [^\n]+")
@@ -20,9 +22,15 @@ _CLASSED = re.compile(r"\[[A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*\] [^\n]+")
 _WIDTH = 300
 
 
-def explain_sql_failure(spark: SparkSession, contract: Contract, reason: str, record: Record) -> str | None:
+def explain_sql_failure(
+    spark: SparkSession, contract: Contract, reason: str, record: Record, poison: Iterable[PoisonRecord] = ()
+) -> str | None:
     """Return Spark's error, with its class, for a record of that reason: the expression that it names is evaluated once
-    more. None for another reason, or if the expression does not throw now. Raises Py4JNetworkError for a dead JVM."""
+    more, unless the record is one of `poison`, which have their error. None for another reason, or if the expression
+    does not throw now. Raises Py4JNetworkError for a dead JVM."""
+    for known in poison:
+        if (known.source, known.offset, known.reason) == (record.source, record.offset, reason):
+            return known.error
     columns = {f"{SQL_FAILED}: {shown}": column for column, shown in name_values(contract).items()}
     if reason not in columns:
         return None

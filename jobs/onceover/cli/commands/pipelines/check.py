@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,20 +13,17 @@ from onceover.cli.arguments import AsJson, complete_name
 from onceover.cli.exit_codes import FAILED, WRONG_TOML, format_epilog
 from onceover.cli.output import draw_table, get_stderr, print_json, say, style
 from onceover.cli.sample_report import list_as_json, show_sample
+from onceover.cli.topic_sample import take_sample
 from onceover.config.mistakes import Mistake, MistakesError
 from onceover.config.pipelines import find, name_toml, read_valid
-from onceover.context import PipelineContext, open_pipeline
-from onceover.errors import ConfigurationError, OnceoverError, UsageError
-from onceover.ingest.micro_batch import attempt
-from onceover.kafka import Topic, TopicFacts
-from onceover.kafka.reader import KafkaSource
+from onceover.errors import ConfigurationError, UsageError
 from onceover.model.contract import Columns
 from onceover.model.pipeline import Pipeline
 from onceover.model.wording import pluralize
 from onceover.printable import escape
 from onceover.spark.contract_check import check_contract as check_contract
 from onceover.spark.contract_patterns import list_warnings
-from onceover.spark.sample import TopicSample, sample_topic
+from onceover.spark.sample import TopicSample
 from onceover.spark.session import build
 
 Name = Annotated[
@@ -122,30 +119,11 @@ def _check_sql(
             except ConfigurationError as error:
                 mistakes.append(Mistake(name_toml(pipeline.name), "contract", str(error), "correct it"))
         if sample is not None and not mistakes:
-            sampled = _sample(spark, pipelines[0], sample)
+            sampled = take_sample(spark, pipelines[0], sample)
     finally:
         with suppress(Exception):  # stopping fails if the JVM was interrupted
             spark.stop()
     return columns, mistakes, warnings, sampled
-
-
-def _sample(spark: Any, pipeline: Pipeline, most: int) -> TopicSample:
-    contract, isolation = pipeline.contract, pipeline.ingest.isolation
-    with (
-        open_pipeline(pipeline, "pipelines check") as context,
-        closing(Topic(context.address("kafka"), contract.topic, isolation, pipeline.kafka)) as topic,
-    ):
-        facts = topic.facts()
-        with attempt():
-            return sample_topic(spark, _build_source(context, facts), facts, contract, most)
-
-
-def _build_source(context: PipelineContext, facts: TopicFacts) -> KafkaSource:
-    """Return the log, with what a ledger knows of it: a first sample needs none."""
-    try:
-        return context.build_source(facts)
-    except OnceoverError:
-        return context.build_source(facts, has_ledger=False)
 
 
 def _show(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "1.13"
-down_revision = "1.11"
+down_revision = "1.12"
 
 HIDDEN = """
 ALTER TABLE onceover.kafka_partition ADD COLUMN high_watermark bigint, ADD COLUMN hidden_since timestamptz;

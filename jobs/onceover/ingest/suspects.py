@@ -1,0 +1,160 @@
+"""Ranges in which a record makes each batch fail: their Kafka partitions wait while a search, beside ingest, finds it.
+
+batch fails -> its Kafka partitions are read one by one -> that which fails alone waits, and is searched -> the record
+is known as poison: it goes to quarantine without its SQL being evaluated, and the Kafka partition goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from queue import SimpleQueue
+from time import monotonic
+from typing import Final
+
+from onceover.errors import OnceoverError
+from onceover.ingest.batch_limit import BatchLimit
+from onceover.ingest.waiting import WaitingPartitions
+from onceover.kafka import TopicFacts
+from onceover.kafka.reader import KafkaSource
+from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.database import Connection
+from onceover.ledger.drivers import Epoch
+from onceover.ledger.poison import end_suspect, list_poison, list_suspect, record_suspect
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.poison import PoisonRecord, SuspectRange
+from onceover.spark.poison_probe import ProbeRequest
+from onceover.spark.poison_search import search
+
+log = logging.getLogger(__name__)
+RETRY_SECONDS: Final = 30.0
+"""Until a search that failed, as Kafka did not answer, is begun again."""
+_Found = tuple[OffsetRange, list[PoisonRecord]]
+
+
+class SuspectRanges:
+    """Those of one driver's pipeline. The ledger keeps them, so that the next driver does not die of them either."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        epoch: Epoch,
+        registered: RegisteredPipeline,
+        open_log: Callable[[TopicFacts], KafkaSource],
+    ) -> None:
+        self._connection, self._epoch, self._registered, self._open_log = connection, epoch, registered, open_log
+        self.limit = BatchLimit()
+        self._poison = registered.poison
+        self._alone: set[KafkaPartition] = set()
+        self._searched: set[tuple[KafkaPartition, int]] = set()  # where ranges begin that have no such record
+        self._search: _Search | None = None
+        self._again_at = 0.0
+        self.waiting = WaitingPartitions()
+
+    def look(self, facts: TopicFacts, at: Mapping[int, int]) -> None:
+        """Take what the search has found, and begin one if there is something to search. Reading continues at `at`."""
+        self._take_found()
+        suspect = list_suspect(self._connection, self._epoch.pipeline)
+        for gone in [each for each in suspect if not _is_held(each.offsets, facts)]:
+            end_suspect(self._connection, self._epoch, gone.offsets.source)
+            suspect.remove(gone)
+        if suspect and self._search is None and monotonic() >= self._again_at:
+            self._begin(facts, [each for each in suspect if each.version == suspect[0].version])
+        self.waiting = WaitingPartitions.at((each.offsets for each in suspect), at)
+
+    def clip(self, ranges: Sequence[OffsetRange]) -> Sequence[OffsetRange]:
+        """Return the ranges, or if a batch of theirs has failed, one of those that are to be read alone."""
+        alone = [each for each in ranges if each.source in self._alone]
+        return alone[:1] or ranges
+
+    def add_poison(self, registered: RegisteredPipeline, ranges: Sequence[OffsetRange]) -> RegisteredPipeline:
+        """Return the pipeline with the poison records of these ranges."""
+        known = (p for p in self._poison if any(r.source == p.source and r.start <= p.offset < r.end for r in ranges))
+        return replace(registered, poison=tuple(known))
+
+    def blame(self, ranges: Sequence[OffsetRange], why: str) -> bool:
+        """Have these ranges, whose batch failed by a record, read alone, or searched if it was one. Return whether to
+        go on: not if it was searched before."""
+        if len(ranges) > 1:
+            log.warning("a batch of %d Kafka partitions failed, reading one by one: %s", len(ranges), why)
+            self._alone |= {each.source for each in ranges}
+            return True
+        if (ranges[0].source, ranges[0].start) in self._searched:
+            return False
+        self.hold(ranges, why)
+        return True
+
+    def hold(self, ranges: Sequence[OffsetRange], why: str) -> None:
+        """Have the Kafka partitions of these ranges of one contract wait until they are searched."""
+        (version,) = self._registered.cutovers.cut_by_version(ranges)
+        record_suspect(self._connection, self._epoch, [SuspectRange(each, version, why) for each in ranges])
+        self._alone -= {each.source for each in ranges}
+        for each in ranges:
+            log.warning("%s may have a record that ends Spark, or never lets it end (%s). Its Kafka partition waits "
+                        "while the record is searched for, ingest goes on with the others", each, why)  # fmt: skip
+
+    def note_landed(self, ranges: Sequence[OffsetRange]) -> None:
+        """Note that a batch of these ranges landed."""
+        self._alone -= {each.source for each in ranges}
+
+    def _begin(self, facts: TopicFacts, suspect: Sequence[SuspectRange]) -> None:
+        version = suspect[0].version
+        registered = self._registered.select_version(version)
+        asked = ProbeRequest(self._open_log(facts), registered.contract, self._list_of(version))
+        self._search = _Search(asked, version, [each.offsets for each in suspect])
+        self._search.start()
+
+    def _list_of(self, version: int) -> tuple[PoisonRecord, ...]:
+        return tuple(record for record in self._poison if record.version == version)
+
+    def _take_found(self) -> None:
+        running = self._search
+        if running is None:
+            return
+        is_over = not running.is_alive()
+        while not running.found.empty():
+            offsets, records = running.found.get()
+            end_suspect(self._connection, self._epoch, offsets.source, records)
+            self._poison = list_poison(self._connection, self._epoch.pipeline)
+            for record in records:
+                log.error("%s, offset %d goes to quarantine as `%s`: %s",
+                          record.source, record.offset, record.reason, record.error)  # fmt: skip
+            running.records += len(records)
+        if is_over and not running.failed and not running.records:
+            log.warning("no record alone is to blame; reading half as much")
+            self._searched |= {(each.source, each.start) for each in running.ranges}
+            self.limit.halve(running.ranges)
+        if is_over:
+            self._search, self._again_at = None, monotonic() + RETRY_SECONDS if running.failed else 0.0
+
+
+def _is_held(offsets: OffsetRange, facts: TopicFacts) -> bool:
+    p = offsets.source.kafka_partition
+    return offsets.source.generation == facts.generation and offsets.start >= facts.earliest.get(p, offsets.end)
+
+
+@dataclass(eq=False)
+class _Search(threading.Thread):
+    """One search in a thread, which only waits for its process."""
+
+    asked: ProbeRequest
+    version: int
+    ranges: Sequence[OffsetRange]
+    found: SimpleQueue[_Found] = field(default_factory=SimpleQueue)
+    failed: bool = True  # until it ends well
+    records: int = 0  # that were taken of those found
+
+    def __post_init__(self) -> None:
+        threading.Thread.__init__(self, name="search for poison records", daemon=True)
+
+    def run(self) -> None:
+        try:
+            with closing(search(self.asked, self.version, self.ranges)) as results:
+                for each in results:
+                    self.found.put(each)
+            self.failed = False
+        except OnceoverError as error:
+            log.warning("%s; the search begins again", error)
