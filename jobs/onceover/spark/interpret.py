@@ -92,11 +92,13 @@ def _show_to_sql(
 ) -> DataFrame:
     """Return all columns under names of our own, those that the contract's SQL sees, and the fault of each record."""
     carried = [f"{_CARRIED}{name}" for name in records.columns]
-    known, fault = find_reason(records.columns, poison, _CARRIED), _find_fault(contract, checked)
-    fault = fault if known is None else F.coalesce(known, fault)
+    known = find_reason(records.columns, poison, _CARRIED)
+    fault, text = _find_fault(contract, checked), _read_text(contract)
+    if known is not None:
+        fault, text = F.coalesce(known, fault), F.when(known.isNull(), text)
     return (
         records.select(*(F.col(f"`{name}`").alias(own) for name, own in zip(records.columns, carried, strict=True)))
-        .withColumns({f"{_OWN}text": _read_text(contract), f"{_OWN}is_null": _quote(f"{_CARRIED}value").isNull()})
+        .withColumns({f"{_OWN}text": text, f"{_OWN}is_null": _quote(f"{_CARRIED}value").isNull()})
         .withColumn(f"{_OWN}parsed", _parse(contract, checked))
         .withColumn(f"{_OWN}value", _read_value(contract, checked))
         .select(*map(_quote, carried), *_select_visible(), fault.alias(f"{_OWN}fault"))

@@ -60,7 +60,7 @@ _NO_STRING: Final = r'^(?:-?\d+\.\d|"-?Infinity"|[\[{])'
 """The text that `from_json` makes of a number with a fraction, or of an array or an object, begins so."""
 _LONG_NUMBER: Final = r"[\d.]{17}|\d{16}[eE]|\d[eE]-\d{3}"
 """A number of more than 15 digits, or of an exponent below those of doubles."""
-_TINY_NUMBER: Final = r"\d[eE]-0*\d{3,}[\s,}\]]|\.0{300}"
+_TINY_NUMBER: Final = r"\d[eE]-\d{3,}+[\s,}\]]|\.0{300}"
 """A number that may be too small for a double, and not zero."""
 _HALF_A_PAIR: Final = r"\\u[dD][89a-fA-F]"
 _LARGEST_FLOAT: Final = 3.4028234663852886e38

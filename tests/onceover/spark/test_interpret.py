@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import struct
 import time
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -302,7 +304,9 @@ def test_sql_that_throws_quarantines_its_record_only(spark: SparkSession) -> Non
     ]
 
 
-CASTS = {  # SQL over a STRING `a` and a DOUBLE `b`: texts that it takes, with their values, and texts that it does not
+# SQL over a STRING `a` and a DOUBLE `b`: texts that it takes, with their values, and texts that it does not.
+Cases = Mapping[str, tuple[Mapping[str, Any], Sequence[str]]]
+CASTS: Cases = {
     "CAST(value.a AS INT)": ({"12": 12, " 12 ": 12}, ["x", "3000000000", "1.5", "١٢"]),
     "CAST(value.a AS DECIMAL(12, 2))": (
         {"1.5": Decimal("1.50"), "1e2": Decimal("100.00")},
