@@ -52,7 +52,7 @@ def test_doubtful_pattern_is_warned_of_by_its_key(spark: SparkSession) -> None:
         keys=(
             Key("day", "date_format(kafka_timestamp, concat('yyyy-MM', '-DD'))"),
             Key("listed", "transform(array(value.s), s -> to_date(s, 'yyyy-mm-dd'))[0]"),
-            Key("parsed", "from_json(value.s, 't TIMESTAMP', map('TimestampFormat', 'HH:mm:SS')).t"),
+            Key("parsed", "from_json(value.s, 't DATE', map('DateFormat', 'HH:mm:SS')).t"),
             Key("dumped", "to_csv(struct(kafka_timestamp AS t), map('timestampFormat', 'kk'))"),
             # No pattern, one of the record's own, one that is not used, one that a key may well have.
             Key("plain", "to_timestamp(value.s)"),

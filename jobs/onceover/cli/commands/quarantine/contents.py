@@ -72,7 +72,7 @@ def show_records(
     if not shown:
         say("nothing in quarantine matches")
     for record in shown:
-        say(f"{record['id']}  {record['reason']}")
+        say(f"{record['id']}  {escape(record['reason'] or '')}")
         headers = ", ".join(f"{name}={'null' if value is None else value}" for name, value in record["headers"])
         for part, text in (("key", record["key"]), ("headers", headers or None), ("value", record["value"])):
             if text is not None:
