@@ -3,7 +3,7 @@
 `from_json` alone reads the first object and ignores the rest, and makes null of an empty text, of `null` and of broken
 JSON alike. So the text is wrapped in a document, `{"NAME":[TEXT,{"END":1}]}`: unless an array of two objects is read
 back, of which the second is the document's own, the text was not one object. No text can close the array and open it
-again, for nobody knows the names before the process starts.
+again, for each process makes up its own names.
 """
 
 from __future__ import annotations

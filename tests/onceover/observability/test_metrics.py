@@ -67,6 +67,7 @@ def test_value_is_exposed_under_its_name_and_labels() -> None:
         ("onceover_overdue_windows", "flights"): 2,
         ("onceover_hole_offsets", "flights", "expired"): 27,
         ("onceover_hole_offsets", "flights", "lost"): 0,
+        ("onceover_records_skipped", "bytes", "flights"): 3,
         ("onceover_repaired_records_total", "too many", "flights"): 20,
         ("onceover_repaired_records_total", "too few", "flights"): 1,
         ("onceover_log_retention_seconds", "flights"): 3600,

@@ -270,7 +270,7 @@ def test_time_of_day_has_no_other_way_to_the_clock(spark: SparkSession, sql: str
     assert "makes a timestamp out of a text, and Spark adds today's date to a time" in line
 
 
-def test_skipping_contract_has_a_column_for_what_each_measure_skips(spark: SparkSession, tmp_path: Path) -> None:
+def test_skipping_contract_counts_skips_by_measure(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "skipping.toml"
     path.write_text(PAYMENTS.replace("[contract.keys]", 'on_null = "skip"\n[contract.keys]'))
     contract = read_pipeline(path).contract
