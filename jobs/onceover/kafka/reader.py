@@ -28,7 +28,7 @@ from onceover.errors import (
 from onceover.kafka.client import HARMLESS, Admin, LastComplaint, translate_refusal
 from onceover.kafka.record_batch import build_batch
 from onceover.kafka.rights import Right
-from onceover.kafka.traffic import ENOUGH_FETCHES, MOST_SECONDS, Traffic
+from onceover.kafka.traffic import MOST_SECONDS, Traffic
 from onceover.model.offsets import OffsetRange
 
 BAD_BATCH = (KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG)
@@ -281,7 +281,7 @@ class _Reader:
                 f"{self._where}: the log ends at offset {self._seen_end}: truncated, or planned at another isolation "
                 "level; plan again"
             )
-        if stuck > self._stall_seconds and traffic.refetched >= ENOUGH_FETCHES:
+        if traffic.is_without_end(self._stall_seconds):
             raise UnreadableRecordError(
                 f"{self._where}: offset {self._position} cannot be read: its batch arrived {traffic.refetched} times "
                 f"within {stuck:.0f} s, and the client got no record of it",

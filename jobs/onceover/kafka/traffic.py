@@ -13,7 +13,8 @@ MOST_SECONDS: Final = 330.0
 """Without an offset's progress, although bytes arrive or a quota holds them back: longer than the longest timeout of
 one answer (`socket.timeout.ms`)."""
 ENOUGH_FETCHES: Final = 3
-"""Whole answers with the same batch, from which the client got no record."""
+ENOUGH_SECONDS: Final = 10.0
+"""Whole answers with the same batch, within that time or longer, from which the client got no record."""
 _TICK_SECONDS: Final = 1.0
 _STALE_SECONDS: Final = 30.0
 
@@ -57,6 +58,10 @@ class Traffic:
     def silent_seconds(self) -> float:
         """How long nothing at all has arrived, the time left out for which the broker said that nothing would."""
         return monotonic() - max(self._sign_at, min(self._throttled_until, monotonic()))
+
+    def is_without_end(self, stall_seconds: float) -> bool:
+        """Return whether the client fetches the same batch again and again."""
+        return self.refetched >= ENOUGH_FETCHES and self.stuck_seconds > min(ENOUGH_SECONDS, stall_seconds)
 
     def explain_slowness(self) -> str:
         """Return why there has been no progress for so long, and the remedy."""

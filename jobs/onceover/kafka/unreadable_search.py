@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import Final
@@ -34,8 +34,6 @@ from onceover.model.offsets import OffsetRange
 
 SEARCH_SECONDS: Final = 30.0
 """For the search of the end. Offsets behind what was proved by then are found once those before are decided on."""
-STALL_SECONDS: Final = 10.0
-"""Without a record, for a read of an offset of which a longer wait has brought none before."""
 READ_SECONDS: Final = 300.0
 """For one read, which goes on where it was by then; a reader gives up on a silent broker long before."""
 
@@ -111,11 +109,10 @@ def _find_batch_end(read: Read, bad: int, failure: Failure, log_end: int, is_ove
 
 def _read(source: KafkaSource, kafka_partition: int, start: int, end: int) -> tuple[int, Failure | None]:
     """Read `[start, end)` in a process, as `Read` says."""
-    impatient = replace(source, stall_seconds=min(source.stall_seconds, STALL_SECONDS))
     try:
         done = subprocess.run(
             [sys.executable, "-m", __name__],
-            input=Asked(impatient, kafka_partition, start, end).write().encode(),
+            input=Asked(source, kafka_partition, start, end).write().encode(),
             capture_output=True,
             env=build_environment(),
             timeout=READ_SECONDS,
