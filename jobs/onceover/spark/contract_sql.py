@@ -75,9 +75,12 @@ def find_unguarded(expression: Any) -> str | None:
 
 
 def _is_guarded(node: Any, guarded: str) -> bool:
-    if _name(node) != "Cast" or not node.dataType().simpleString().startswith(guarded):
+    children = _list_children(node)
+    # Spark makes a cast of to_timestamp without a pattern, but only after the analysis.
+    is_cast = _name(node) == "Cast" or (_name(node) == "ParseToTimestamp" and len(children) == 1)
+    if not is_cast or not node.dataType().simpleString().startswith(guarded):
         return False
-    return any(child.dataType().simpleString() == "string" for child in _list_children(node))
+    return any(child.dataType().simpleString() == "string" for child in children)
 
 
 def _holds_text(node: Any) -> bool:
