@@ -405,3 +405,27 @@ def test_plan_has_no_python(spark: SparkSession) -> None:
 
     assert "Python" not in plan
     assert "Pandas" not in plan
+
+
+TIMES = [
+    *("timestamp(value.a)", "to_timestamp(value.a)", "try_to_timestamp(value.a)", "to_timestamp_ltz(value.a)"),
+    *("to_timestamp_ntz(value.a)::timestamp", "value.a::timestamp_ntz::timestamp", "date_trunc('hour', value.a)"),
+    *(
+        "from_utc_timestamp(value.a, 'Asia/Tokyo')",
+        "convert_timezone('UTC', value.a)::timestamp",
+        "try_cast(value.a AS TIMESTAMP)",
+    ),
+    *("value.a + INTERVAL 1 HOUR", "timestampadd(HOUR, 1, value.a)", "greatest(value.a::timestamp, kafka_timestamp)"),
+    *("transform(array(value.a), x -> x::timestamp)[0]", "last_day(value.a::timestamp)::timestamp"),
+]
+
+
+def test_time_of_day_never_gets_a_date(spark: SparkSession) -> None:
+    measures = [Measure(f"m{number}", "max", sql) for number, sql in enumerate(TIMES)]
+    skips = [Measure(f"m{number}_skipped", "skipped", f"m{number}") for number in range(len(TIMES))]
+    contract = make_contract(schema="a STRING", measures=(*measures, *skips), on_null="skip")
+
+    (row,) = interpret_values(spark, contract, [b'{"a":"12:30"}'])
+
+    assert {sql: row[f"m_m{number}"] for number, sql in enumerate(TIMES)} == dict.fromkeys(TIMES)
+    assert {sql: row[f"m_m{number}_skipped"] for number, sql in enumerate(TIMES)} == dict.fromkeys(TIMES, 1)
