@@ -412,7 +412,7 @@ TIMES = [
     *("to_timestamp_ntz(value.a)::timestamp", "value.a::timestamp_ntz::timestamp", "date_trunc('hour', value.a)"),
     *(
         "from_utc_timestamp(value.a, 'Asia/Tokyo')",
-        "convert_timezone('UTC', value.a)::timestamp",
+        "convert_timezone('UTC', 'UTC', value.a)::timestamp",
         "try_cast(value.a AS TIMESTAMP)",
     ),
     *("value.a + INTERVAL 1 HOUR", "timestampadd(HOUR, 1, value.a)", "greatest(value.a::timestamp, kafka_timestamp)"),
