@@ -3,8 +3,7 @@
 Increments add to a table, a repair replaces whole windows of it. The caller opens one transaction for both the
 aggregates and the ledger's rows, so that no reader sees half a change.
 
-A contract names the columns of both tables. Names of our own begin with an underscore, which no contract's can, unless
-readers see them: those are in `RESERVED` of the configuration.
+Names of our own begin with an underscore, which no contract's can; those that readers see are reserved.
 """
 
 from __future__ import annotations
@@ -85,12 +84,9 @@ class AggregateTable:
     def _identify_rows(self, connection: Connection) -> None:
         """Let a publication FOR ALL TABLES have the table, as tools for change data capture make one: PostgreSQL then
         takes no UPDATE or DELETE of a table without an identity, and keys may be null."""
-        row = connection.execute(
-            "SELECT relreplident = 'f' AS identified FROM pg_class WHERE oid = ("
-            "quote_ident('aggregates') || '.' || quote_ident(%s))::regclass",
-            [self.name],
-        ).fetchone()
-        if not row or not row["identified"]:
+        full = "SELECT relreplident = 'f' AS it FROM pg_class WHERE oid = ('aggregates.' || quote_ident(%s))::regclass"
+        row = connection.execute(full, [self.name]).fetchone()
+        if not row or not row["it"]:
             connection.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(self.table))
 
     def _create_staging(self, connection: Connection, body: sql.Composed) -> None:

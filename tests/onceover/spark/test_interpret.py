@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
-import time
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from decimal import Decimal
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,7 +11,6 @@ from pyspark.sql import functions as F
 from onceover.model.contract import Measure
 from onceover.spark.aggregate import aggregate
 from onceover.spark.interpret import interpret
-from onceover.spark.wire_format import find_remedy
 
 from .contracts import (
     FLIGHTS,
@@ -35,8 +28,6 @@ pytestmark = pytest.mark.spark
 FLIGHT = b'{"origin":"EWR","carrier":"UA","flight":1,"sched_dep":"2013-01-01T11:58:00Z","dep_delay":2,"more":[1,{}]}'
 NO_OBJECT = "unparseable: not one JSON object"
 UNREADABLE = "unparseable: not UTF-8"
-JANUARY = datetime(2024, 1, 2, 10, tzinfo=UTC).replace(tzinfo=None)  # as Spark hands it out
-TIMELESS = ["12:30", "T09:15:00", " 9:15", "2024-01-02 10:00 Europe/Berlin", "2024-01-02T10:00:00CET", "soon", ""]
 
 
 def test_record_gets_its_event_time_keys_and_measures(spark: SparkSession) -> None:
@@ -156,33 +147,6 @@ def test_required_fields_may_have_any_json_name(spark: SparkSession) -> None:
     assert found == [None, *(f"missing field {name}" for name in contract.required[:-1])]
 
 
-def test_value_in_confluents_wire_format_is_named(spark: SparkSession) -> None:
-    framed = "unparseable: Confluent's wire format, schema ID "
-    json_schema, avro = b'\x00\x00\x00\x00\x07{"a":1}', b"\x00\x00\x01\x86\xa1\x02\x06abc\x9a\xf2\xff\xff"
-    named = [json_schema, avro, b"\x00\x00\x00\x00\x07", b"\x00\x00\xff\xff\xff\x02"]
-    utf_16 = '{"a":1}'.encode("utf-16-be")
-    others = [
-        b"\x00\x00\x00\x07",
-        b"\x00" * 8,
-        struct.pack(">q", 7),
-        utf_16,
-        b"\x00\x01\x00\x00\x00\x00",
-        b"\x01" + avro,
-    ]
-
-    found = list_reasons(spark, make_contract(), [*named, *others])
-
-    assert found[:4] == [f"{framed}{schema_id}" for schema_id in (7, 100001, 7, 0xFFFFFF)]
-    assert set(found[4:]) == {NO_OBJECT, UNREADABLE}
-    assert find_remedy(f"{framed}7")
-    assert find_remedy(NO_OBJECT) is None
-
-    text = "CAST(substring(value, 6) AS STRING)"  # what the remedy says
-    binary = make_keyed(f"get_json_object({text}, '$.a')", format="binary", schema="")
-    (row,) = interpret_values(spark, binary, [json_schema])
-    assert (row.reason, row.k_it) == (None, "1")
-
-
 def test_bytes_that_are_not_utf_8_are_unparseable(spark: SparkSession) -> None:
     values = [b'{"b":"\xff"}', '{"b":"é"}'.encode(), '{"b":"é"}'.encode("latin-1"), '{"a":1}'.encode("utf-16")]
 
@@ -192,29 +156,6 @@ def test_bytes_that_are_not_utf_8_are_unparseable(spark: SparkSession) -> None:
         None,
     ]
     assert list_reasons(spark, make_contract(format="binary", schema=""), [b"\xff"]) == [None]
-
-
-def test_number_with_a_huge_exponent_costs_no_time(spark: SparkSession) -> None:
-    contract = make_contract(schema="a STRUCT<b: ARRAY<DECIMAL(10, 2)>>, c STRING")
-    literals = [b"1e99999999", b"-1.5E+9999999", b"1e-99999999", b'"1e99999999"', b'"1e-99999999"']
-    values = [b'{"c":"\\\\\\"","a":{"b":[1.5,%s]}}' % literal for literal in literals]
-    started = time.monotonic()
-
-    found = list_reasons(spark, contract, values)
-
-    assert found == ["unparseable: field a.b is no ARRAY<DECIMAL(10,2)>"] * 5
-    assert time.monotonic() - started < 60  # the first of these alone takes Spark hours
-
-
-def test_text_that_looks_like_a_huge_number_is_left_alone(spark: SparkSession) -> None:
-    contract = make_keyed("value.a", schema="a DECIMAL(10, 2), c STRING")
-    values = [b'{"a":1.5,"c":"12e3456789"}', b'{"a":1.5,"c":"x\\",1e9999999,\\\\"}', b'{"a":1.5e1,"d":["1e9999999"]}']
-
-    rows = interpret_values(spark, contract, values)
-
-    assert [(row.reason, row.k_it) for row in rows] == [
-        *((None, Decimal("1.50")), (None, Decimal("1.50")), (None, Decimal("15.00")))
-    ]
 
 
 def test_tombstone_is_quarantined_or_a_record_by_contract(spark: SparkSession) -> None:
@@ -304,65 +245,6 @@ def test_sql_that_throws_quarantines_its_record_only(spark: SparkSession) -> Non
     ]
 
 
-# SQL over a STRING `a` and a DOUBLE `b`: texts that it takes, with their values, and texts that it does not.
-Cases = Mapping[str, tuple[Mapping[str, Any], Sequence[str]]]
-CASTS: Cases = {
-    "CAST(value.a AS INT)": ({"12": 12, " 12 ": 12}, ["x", "3000000000", "1.5", "١٢"]),
-    "CAST(value.a AS DECIMAL(12, 2))": (
-        {"1.5": Decimal("1.50"), "1e2": Decimal("100.00")},
-        ["12,50", "1e99999999", "١٢"],
-    ),
-    "CAST(value.b AS DECIMAL(18, 6))": ({"1.5": Decimal("1.500000")}, ["2e12"]),
-    "CAST(value.b AS INT)": ({"1": 1}, ["3e9"]),
-    "CAST(value.b AS INT) * 2000000": ({"1000": 2_000_000_000}, ["2000"]),
-    "CAST(1 / value.b AS DECIMAL(9, 3))": ({"2": Decimal("0.500")}, ["0"]),
-    "to_timestamp(value.a)": ({"2024-01-02 10:00:00 UTC": JANUARY, "2024-01-02T11:00:00+01:00": JANUARY}, TIMELESS),
-    "CAST(value.a AS TIMESTAMP)": ({"2024-01-02T10:00:00Z": JANUARY}, TIMELESS),
-    "hour(value.a)": ({"2024-01-02T10:00:00Z": 10}, TIMELESS),
-    "to_timestamp(value.a, 'yyyy-MM-dd HH:mm')": ({"2024-01-02 10:00": JANUARY}, ["2024-13-02 10:00", "10:00"]),
-    "to_date(value.a)": ({"2024-01-02": JANUARY.date()}, ["soon", "12:30"]),
-    "try_cast(value.a AS INT)": ({"12": 12, "x": None}, []),
-    "value.a": ({"x": "x"}, []),
-}
-
-
-@pytest.mark.parametrize("sql", CASTS)
-def test_cast_gives_what_is_written_or_quarantine(spark: SparkSession, sql: str) -> None:
-    good, bad = CASTS[sql]
-    texts = [*good, *bad]
-    values = [
-        b"{}",
-        *(json.dumps({"a": text, "b": float(text)} if "value.b" in sql else {"a": text}).encode() for text in texts),
-    ]
-
-    rows = interpret_values(spark, make_keyed(sql, schema="a STRING, b DOUBLE"), values)
-
-    assert [row.reason for row in rows] == [None] * (1 + len(good)) + ["SQL failed: key it"] * len(bad)
-    assert [row.k_it for row in rows[: 1 + len(good)]] == [None, *good.values()]
-
-
-def test_skipped_record_counts_as_null_for_that_measure_alone(spark: SparkSession) -> None:
-    sums = (
-        Measure("n", "count", "*"),
-        Measure("it", "sum", "CAST(value.a AS INT)"),
-        Measure("c", "count", "CAST(value.a AS INT)"),
-    )
-    skips = (Measure("it_skipped", "skipped", "it"), Measure("c_skipped", "skipped", "c"))
-    contract = make_contract(schema="a STRING", measures=(*sums, *skips), on_null="skip")
-    values = [b'{"a":"1"}', b'{"a":"x"}', b'{"a":null}']
-
-    rows = interpret_values(spark, contract, values)
-    grouped = make_records(spark, values).transform(interpret(contract)).transform(aggregate(contract)).collect()
-
-    assert [(r.reason, r.m_n, r.m_it, r.m_c, r.m_it_skipped, r.m_c_skipped) for r in rows] == [
-        *((None, 1, 1, 1, 0, 0), (None, 1, None, 0, 1, 1), (None, 1, None, 0, 0, 0)),
-    ]
-    assert [(r.n, r.it, r.c, r.it_skipped, r.c_skipped) for r in grouped] == [(3, 1, 1, 1, 1)]
-    assert list_reasons(spark, make_keyed("CAST(value.a AS INT)", schema="a STRING", on_null="skip"), values) == [
-        *(None, "SQL failed: key it", None)
-    ]
-
-
 def test_keys_that_postgresql_cannot_store_are_quarantined(spark: SparkSession) -> None:
     text = make_keyed("value.a", schema="a STRING")
     values = [b'{"a":"\\u0000"}', b'{"a":""}', b'{"a":"%s"}' % (b"x" * 2000), b'{"a":"%s"}' % (b"x" * 2001)]
@@ -405,27 +287,3 @@ def test_plan_has_no_python(spark: SparkSession) -> None:
 
     assert "Python" not in plan
     assert "Pandas" not in plan
-
-
-TIMES = [
-    *("timestamp(value.a)", "to_timestamp(value.a)", "try_to_timestamp(value.a)", "to_timestamp_ltz(value.a)"),
-    *("to_timestamp_ntz(value.a)::timestamp", "value.a::timestamp_ntz::timestamp", "date_trunc('hour', value.a)"),
-    *(
-        "from_utc_timestamp(value.a, 'Asia/Tokyo')",
-        "convert_timezone('UTC', 'UTC', value.a)::timestamp",
-        "try_cast(value.a AS TIMESTAMP)",
-    ),
-    *("value.a + INTERVAL 1 HOUR", "timestampadd(HOUR, 1, value.a)", "greatest(value.a::timestamp, kafka_timestamp)"),
-    *("transform(array(value.a), x -> x::timestamp)[0]", "last_day(value.a::timestamp)::timestamp"),
-]
-
-
-def test_time_of_day_never_gets_a_date(spark: SparkSession) -> None:
-    measures = [Measure(f"m{number}", "max", sql) for number, sql in enumerate(TIMES)]
-    skips = [Measure(f"m{number}_skipped", "skipped", f"m{number}") for number in range(len(TIMES))]
-    contract = make_contract(schema="a STRING", measures=(*measures, *skips), on_null="skip")
-
-    (row,) = interpret_values(spark, contract, [b'{"a":"12:30"}'])
-
-    assert {sql: row[f"m_m{number}"] for number, sql in enumerate(TIMES)} == dict.fromkeys(TIMES)
-    assert {sql: row[f"m_m{number}_skipped"] for number, sql in enumerate(TIMES)} == dict.fromkeys(TIMES, 1)

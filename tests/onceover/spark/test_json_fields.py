@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
+from decimal import Decimal
 from typing import cast
 
 import pytest
@@ -13,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from onceover.spark.json_value import list_document_faults, list_field_faults, parse_document, read_value, wrap
 
+from .contracts import interpret_values, list_reasons, make_contract, make_keyed
 from .json_values import REFUSED, TYPES, load, make_object, read
 
 pytestmark = pytest.mark.spark
@@ -60,3 +63,26 @@ def test_million_values_are_what_python_reads_or_quarantined(spark: SparkSession
     read_there = sum((Counter(compare(spark, 10_000, seed)) for seed in range(6)), Counter[str]())
 
     assert read_there.total() > 600_000, read_there
+
+
+def test_number_with_a_huge_exponent_costs_no_time(spark: SparkSession) -> None:
+    contract = make_contract(schema="a STRUCT<b: ARRAY<DECIMAL(10, 2)>>, c STRING")
+    literals = [b"1e99999999", b"-1.5E+9999999", b"1e-99999999", b'"1e99999999"', b'"1e-99999999"']
+    values = [b'{"c":"\\\\\\"","a":{"b":[1.5,%s]}}' % literal for literal in literals]
+    started = time.monotonic()
+
+    found = list_reasons(spark, contract, values)
+
+    assert found == ["unparseable: field a.b is no ARRAY<DECIMAL(10,2)>"] * 5
+    assert time.monotonic() - started < 60  # the first of these alone takes Spark hours
+
+
+def test_text_that_looks_like_a_huge_number_is_left_alone(spark: SparkSession) -> None:
+    contract = make_keyed("value.a", schema="a DECIMAL(10, 2), c STRING")
+    values = [b'{"a":1.5,"c":"12e3456789"}', b'{"a":1.5,"c":"x\\",1e9999999,\\\\"}', b'{"a":1.5e1,"d":["1e9999999"]}']
+
+    rows = interpret_values(spark, contract, values)
+
+    assert [(row.reason, row.k_it) for row in rows] == [
+        *((None, Decimal("1.50")), (None, Decimal("1.50")), (None, Decimal("15.00")))
+    ]

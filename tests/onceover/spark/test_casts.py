@@ -1,0 +1,105 @@
+"""What the contract's SQL makes of a text or a number: the value that is written, or no value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from onceover.model.contract import Measure
+from onceover.spark.aggregate import aggregate
+from onceover.spark.interpret import interpret
+
+from .contracts import interpret_values, list_reasons, make_contract, make_keyed, make_records
+
+pytestmark = pytest.mark.spark
+
+JANUARY = datetime(2024, 1, 2, 10, tzinfo=UTC).replace(tzinfo=None)  # as Spark hands it out
+TIMELESS = ["12:30", "T09:15:00", " 9:15", "2024-01-02 10:00 Europe/Berlin", "2024-01-02T10:00:00CET", "soon", ""]
+
+# SQL over a STRING `a` and a DOUBLE `b`: texts that it takes, with their values, and texts that it does not.
+Cases = Mapping[str, tuple[Mapping[str, Any], Sequence[str]]]
+CASTS: Cases = {
+    "CAST(value.a AS INT)": ({"12": 12, " 12 ": 12}, ["x", "3000000000", "1.5", "١٢"]),
+    "CAST(value.a AS DECIMAL(12, 2))": (
+        {"1.5": Decimal("1.50"), "1e2": Decimal("100.00")},
+        ["12,50", "1e99999999", "١٢"],
+    ),
+    "CAST(value.b AS DECIMAL(18, 6))": ({"1.5": Decimal("1.500000")}, ["2e12"]),
+    "CAST(value.b AS INT)": ({"1": 1}, ["3e9"]),
+    "CAST(value.b AS INT) * 2000000": ({"1000": 2_000_000_000}, ["2000"]),
+    "CAST(1 / value.b AS DECIMAL(9, 3))": ({"2": Decimal("0.500")}, ["0"]),
+    "to_timestamp(value.a)": ({"2024-01-02 10:00:00 UTC": JANUARY, "2024-01-02T11:00:00+01:00": JANUARY}, TIMELESS),
+    "CAST(value.a AS TIMESTAMP)": ({"2024-01-02T10:00:00Z": JANUARY}, TIMELESS),
+    "hour(value.a)": ({"2024-01-02T10:00:00Z": 10}, TIMELESS),
+    "to_timestamp(value.a, 'yyyy-MM-dd HH:mm')": ({"2024-01-02 10:00": JANUARY}, ["2024-13-02 10:00", "10:00"]),
+    "to_date(value.a)": ({"2024-01-02": JANUARY.date()}, ["soon", "12:30"]),
+    "try_cast(value.a AS INT)": ({"12": 12, "x": None}, []),
+    "value.a": ({"x": "x"}, []),
+}
+
+
+@pytest.mark.parametrize("sql", CASTS)
+def test_cast_gives_what_is_written_or_quarantine(spark: SparkSession, sql: str) -> None:
+    good, bad = CASTS[sql]
+    texts = [*good, *bad]
+    values = [
+        b"{}",
+        *(json.dumps({"a": text, "b": float(text)} if "value.b" in sql else {"a": text}).encode() for text in texts),
+    ]
+
+    rows = interpret_values(spark, make_keyed(sql, schema="a STRING, b DOUBLE"), values)
+
+    assert [row.reason for row in rows] == [None] * (1 + len(good)) + ["SQL failed: key it"] * len(bad)
+    assert [row.k_it for row in rows[: 1 + len(good)]] == [None, *good.values()]
+
+
+def test_skipped_record_counts_as_null_for_that_measure_alone(spark: SparkSession) -> None:
+    sums = (
+        Measure("n", "count", "*"),
+        Measure("it", "sum", "CAST(value.a AS INT)"),
+        Measure("c", "count", "CAST(value.a AS INT)"),
+    )
+    skips = (Measure("it_skipped", "skipped", "it"), Measure("c_skipped", "skipped", "c"))
+    contract = make_contract(schema="a STRING", measures=(*sums, *skips), on_null="skip")
+    values = [b'{"a":"1"}', b'{"a":"x"}', b'{"a":null}']
+
+    rows = interpret_values(spark, contract, values)
+    grouped = make_records(spark, values).transform(interpret(contract)).transform(aggregate(contract)).collect()
+
+    assert [(r.reason, r.m_n, r.m_it, r.m_c, r.m_it_skipped, r.m_c_skipped) for r in rows] == [
+        *((None, 1, 1, 1, 0, 0), (None, 1, None, 0, 1, 1), (None, 1, None, 0, 0, 0)),
+    ]
+    assert [(r.n, r.it, r.c, r.it_skipped, r.c_skipped) for r in grouped] == [(3, 1, 1, 1, 1)]
+    assert list_reasons(spark, make_keyed("CAST(value.a AS INT)", schema="a STRING", on_null="skip"), values) == [
+        *(None, "SQL failed: key it", None)
+    ]
+
+
+TIMES = [
+    *("timestamp(value.a)", "to_timestamp(value.a)", "try_to_timestamp(value.a)", "to_timestamp_ltz(value.a)"),
+    *("to_timestamp_ntz(value.a)::timestamp", "value.a::timestamp_ntz::timestamp", "date_trunc('hour', value.a)"),
+    *(
+        "from_utc_timestamp(value.a, 'Asia/Tokyo')",
+        "convert_timezone('UTC', 'UTC', value.a)::timestamp",
+        "try_cast(value.a AS TIMESTAMP)",
+    ),
+    *("value.a + INTERVAL 1 HOUR", "timestampadd(HOUR, 1, value.a)", "greatest(value.a::timestamp, kafka_timestamp)"),
+    *("transform(array(value.a), x -> x::timestamp)[0]", "last_day(value.a::timestamp)::timestamp"),
+]
+
+
+def test_time_of_day_never_gets_a_date(spark: SparkSession) -> None:
+    measures = [Measure(f"m{number}", "max", sql) for number, sql in enumerate(TIMES)]
+    skips = [Measure(f"m{number}_skipped", "skipped", f"m{number}") for number in range(len(TIMES))]
+    contract = make_contract(schema="a STRING", measures=(*measures, *skips), on_null="skip")
+
+    (row,) = interpret_values(spark, contract, [b'{"a":"12:30"}'])
+
+    assert {sql: row[f"m_m{number}"] for number, sql in enumerate(TIMES)} == dict.fromkeys(TIMES)
+    assert {sql: row[f"m_m{number}_skipped"] for number, sql in enumerate(TIMES)} == dict.fromkeys(TIMES, 1)
