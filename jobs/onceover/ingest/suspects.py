@@ -122,13 +122,14 @@ class SuspectRanges:
             for record in records:
                 log.error("%s, offset %d goes to quarantine as `%s`: %s",
                           record.source, record.offset, record.reason, record.error)  # fmt: skip
-            running.records += len(records)
-        if is_over and not running.failed and not running.records:
+            running.taken.append(len(records))
+        is_done = len(running.taken) == len(running.ranges)
+        if is_done and not any(running.taken):
             log.warning("no record alone is to blame; reading half as much")
             self._searched |= {(each.source, each.start) for each in running.ranges}
             self.limit.halve(running.ranges)
-        if is_over:
-            self._search, self._again_at = None, monotonic() + RETRY_SECONDS if running.failed else 0.0
+        if is_done or is_over:
+            self._search, self._again_at = None, 0.0 if is_done else monotonic() + RETRY_SECONDS
 
 
 def _is_held(offsets: OffsetRange, facts: TopicFacts) -> bool:
@@ -144,8 +145,7 @@ class _Search(threading.Thread):
     version: int
     ranges: Sequence[OffsetRange]
     found: SimpleQueue[_Found] = field(default_factory=SimpleQueue)
-    failed: bool = True  # until it ends well
-    records: int = 0  # that were taken of those found
+    taken: list[int] = field(default_factory=list)  # numbers of records, of the ranges that were taken
 
     def __post_init__(self) -> None:
         threading.Thread.__init__(self, name="search for poison records", daemon=True)
@@ -155,6 +155,5 @@ class _Search(threading.Thread):
             with closing(search(self.asked, self.version, self.ranges)) as results:
                 for each in results:
                     self.found.put(each)
-            self.failed = False
         except OnceoverError as error:
             log.warning("%s; the search begins again", error)
