@@ -78,7 +78,7 @@ test-rare-parts:
 	@$(PYTEST) -q -m "rare and stack and not largest" tests/protocol/trust $(NAMED)
 	@$(SAY_SECONDS)
 
-test-rest: setup ## What neither has time for: a window of 2 GB, folders hard to clone to, the other offset stores once more; half an hour
+test-rest: setup ## What neither has time for: a window of 2 GB, folders hard to clone to, the other offset stores, all hostile texts; an hour
 	@$(PYTEST) -q -m largest --ignore=tests/protocol $(NAMED)
 
 model: setup ## Explore the largest worlds of the protocol's model, and replay some 220 walks: three hours, and 10 GB of memory

@@ -13,7 +13,7 @@ from onceover.model.window import from_ms
 from onceover.repair.revisions import restore_revision
 from onceover.spark import window_folder
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
 KEYS = ("stage", "side", "t", "k_key", "select", "z" * 41)
 MEASURES = (

@@ -17,7 +17,7 @@ from onceover_demo.experiments.topic import RecordsOutcome, count_outcome
 from onceover_demo.warm import WarmJobs
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare, pytest.mark.largest]
 Make = Callable[..., Trial]
 
 

@@ -32,7 +32,7 @@ from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.errors import TerminalError
 from onceover.model.contract import SKIPPED, Column, Columns, Contract, Measure
 from onceover.spark.contract_patterns import WITH_CONSTANTS, find_refused_constant
-from onceover.spark.contract_sql import find_unguarded, make_visible, strict_casts
+from onceover.spark.contract_sql import CONVERTING, find_unguarded, make_visible, strict_casts
 from onceover.spark.field_path import find_paths, list_paths, quote_path, write_path
 from onceover.spark.json_fields import READABLE_TYPES, list_unreadable_types
 from onceover.spark.json_value import parse_document
@@ -214,7 +214,7 @@ class _Check:
         elif special:
             literal = special[1] or special[2]
             self._refuse(key, f"'{literal}' changes from run to run", "take kafka_timestamp or a field of the record")
-        elif made := find_unguarded(plan.expressions().apply(0)):
+        elif within & CONVERTING and (made := find_unguarded(plan.expressions().apply(0))):
             why = (
                 "one number of 30 bytes can take minutes" if made == "decimal" else "Spark adds today's date to a time"
             )

@@ -11,17 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType, TimestampType
 
 from onceover.model.contract import Contract
 
 _ANSI: Final = "spark.sql.ansi.enabled"
 _PARSERS: Final = {"JsonToStructs", "CsvToStructs", "XmlToStructs", "VariantGet"}
+CONVERTING: Final = {"Cast", *_PARSERS}
+"""Classes of expressions that `find_unguarded` looks at."""
 _TEXTS: Final = ("string", "variant", "char")
 _GUARDED: Final = ("decimal", "timestamp")
 # Spark writes out all digits of a number that it casts to a decimal: 1e9999999 keeps a core busy for 20 s, 1e99999999
@@ -32,7 +35,11 @@ _DATED: Final = r"^[\x00-\x20\x7F]*[+-]?\d{4}[^A-Za-z]*(?:T[^A-Za-z]*)?(?:(?:Z|U
 
 def make_visible(spark: SparkSession, contract: Contract, schema: StructType) -> DataFrame:
     """Return a frame without rows, with exactly the columns that the contract's SQL may name."""
-    value = {"json": schema, "text": StringType(), "binary": BinaryType()}[contract.format]
+    return _make_frame(spark, {"json": schema, "text": StringType(), "binary": BinaryType()}[contract.format])
+
+
+@lru_cache(maxsize=64)
+def _make_frame(spark: SparkSession, value: DataType) -> DataFrame:
     fields = [("key", StringType()), ("value", value), ("kafka_timestamp", TimestampType())]
     return spark.createDataFrame([], StructType([StructField(name, kind) for name, kind in fields]))
 
@@ -48,6 +55,7 @@ def strict_casts(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(_ANSI, str(before))
 
 
+@lru_cache(maxsize=512)  # each step of this is a call of the JVM, by the hundred
 def read_sql(spark: SparkSession, seen: DataFrame, sql: str) -> Column:
     """Return the SQL over the columns of `seen`, by their names, for any frame that has them."""
     return _to_column(spark, _rewrite(spark, analyze_sql(spark, seen, sql)))

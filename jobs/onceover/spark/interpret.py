@@ -10,13 +10,13 @@ each try, and one record would stop the topic. So all SQL is evaluated under Spa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
-from pyspark.sql.types import DateType, StringType, TimestampType
+from pyspark.sql.types import DateType, StringType, StructType, TimestampType
 
 from onceover.lines.reference import MAX_EVENT_MS
 from onceover.model.contract import SKIPPED, Contract, Measure, list_written_measures
@@ -93,14 +93,14 @@ def _show_to_sql(
     """Return all columns under names of our own, those that the contract's SQL sees, and the fault of each record."""
     carried = [f"{_CARRIED}{name}" for name in records.columns]
     known = find_reason(records.columns, poison, _CARRIED)
-    fault, text = _find_fault(contract, checked), _read_text(contract)
+    fault, text = _find_fault(records.sparkSession, contract, checked), _read_text(contract)
     if known is not None:
         fault, text = F.coalesce(known, fault), F.when(known.isNull(), text)
     return (
         records.select(*(F.col(f"`{name}`").alias(own) for name, own in zip(records.columns, carried, strict=True)))
         .withColumns({f"{_OWN}text": text, f"{_OWN}is_null": _quote(f"{_CARRIED}value").isNull()})
         .withColumn(f"{_OWN}parsed", _parse(contract, checked))
-        .withColumn(f"{_OWN}value", _read_value(contract, checked))
+        .withColumn(f"{_OWN}value", _read_value(records.sparkSession, contract, checked))
         .select(*map(_quote, carried), *_select_visible(), fault.alias(f"{_OWN}fault"))
     )
 
@@ -129,10 +129,10 @@ def _parse(contract: Contract, checked: CheckedContract) -> Column:
     return parse_document(text, checked.schema) if contract.format == "json" else text
 
 
-def _read_value(contract: Contract, checked: CheckedContract) -> Column:
+def _read_value(spark: SparkSession, contract: Contract, checked: CheckedContract) -> Column:
     """Return the SQL's `value`."""
     if contract.format == "json":
-        return read_value(_quote(f"{_OWN}text"), _quote(f"{_OWN}parsed"), checked.schema)
+        return _plan_fields(spark, checked.schema)[0]
     return _quote(f"{_CARRIED}value" if contract.format == "binary" else f"{_OWN}text")
 
 
@@ -146,7 +146,14 @@ def _select_visible() -> list[Column]:
     ]
 
 
-def _find_fault(contract: Contract, checked: CheckedContract) -> Column:
+@lru_cache(maxsize=64)  # each step of this is a call of the JVM, by the hundred
+def _plan_fields(spark: SparkSession, schema: StructType) -> tuple[Column, list[tuple[Column, Column]]]:
+    """Return the SQL's `value` of a json value, and the faults of its fields."""
+    text, document = _quote(f"{_OWN}text"), _quote(f"{_OWN}parsed")
+    return read_value(text, document, schema), list_field_faults(text, document, _quote(f"{_OWN}value"), schema)
+
+
+def _find_fault(spark: SparkSession, contract: Contract, checked: CheckedContract) -> Column:
     """Return the reason not to evaluate a record, null if there is none."""
     text, value = _quote(f"{_OWN}text"), _quote(f"{_OWN}value")
     fault = F.when(
@@ -158,7 +165,7 @@ def _find_fault(contract: Contract, checked: CheckedContract) -> Column:
         document = _quote(f"{_OWN}parsed")
         for broken, why in list_document_faults(text, document):
             fault = fault.when(broken, name_framed(_quote(f"{_CARRIED}value"), f"unparseable: {why}"))
-        for broken, what in list_field_faults(text, document, value, checked.schema):
+        for broken, what in _plan_fields(spark, checked.schema)[1]:
             fault = fault.when(broken, F.concat(F.lit("unparseable: "), what))
         for name in contract.required:
             (path,) = find_paths(checked.schema, name)

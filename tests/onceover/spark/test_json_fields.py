@@ -55,7 +55,7 @@ def compare(spark: SparkSession, objects: int, seed: int) -> dict[str, int]:
 def test_value_is_what_python_reads_or_quarantined(spark: SparkSession) -> None:
     read_there = compare(spark, 2_500, seed=29)
 
-    assert min(read_there.values()) > 500, read_there
+    assert min(read_there.values()) > 400, read_there
 
 
 @pytest.mark.rare
