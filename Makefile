@@ -66,6 +66,7 @@ test-faults: setup ## The rest, an hour: kills and outages one by one, clusters,
 test-rare-pipelines:
 	@$(PYTEST) -q -m "rare and not airflow and not largest" --ignore=tests/protocol/trust $(OWN_SERVERS:%=--ignore=%) tests/integration tests/protocol $(NAMED)
 	@$(PYTEST) -q -m "rare and not stack and not largest" tests/protocol/trust $(NAMED)
+	@$(PYTEST) -q -m "rare and not airflow" $(OWN_SERVERS) $(NAMED)
 	@$(SAY_SECONDS)
 
 # They share neither stack nor Spark with the other pipelines, so they run in the lane that ends first.
@@ -73,7 +74,6 @@ OWN_SERVERS := tests/integration/test_cluster.py tests/integration/test_sasl_ssl
 
 test-rare-parts:
 	@$(PYTEST) -q -m "rare and not largest" --ignore=tests/integration --ignore=tests/protocol $(NAMED)
-	@$(PYTEST) -q -m "rare and not airflow" $(OWN_SERVERS) $(NAMED)
 	@$(PYTEST) -q -m "rare and airflow" tests/integration $(NAMED)
 	@$(PYTEST) -q -m "rare and stack and not largest" tests/protocol/trust $(NAMED)
 	@$(SAY_SECONDS)

@@ -59,6 +59,7 @@ def test_value_is_what_python_reads_or_quarantined(spark: SparkSession) -> None:
 
 
 @pytest.mark.rare
+@pytest.mark.largest
 def test_million_values_are_what_python_reads_or_quarantined(spark: SparkSession) -> None:
     read_there = sum((Counter(compare(spark, 10_000, seed)) for seed in range(6)), Counter[str]())
 

@@ -48,7 +48,7 @@ def test_namenode_refuses_a_change_by_a_foreign_page(file: str, method: str, ope
 
 @pytest.mark.parametrize(("method", "operation"), [("POST", "APPEND"), ("PUT", "CREATE&overwrite=true")])
 def test_datanode_refuses_a_change_by_a_foreign_page(file: str, method: str, operation: str) -> None:
-    redirect = requests.request(method, f"{file}?op={operation}&user.name=x", allow_redirects=False, timeout=30)
+    redirect = requests.request(method, f"{file}?op={operation}&user.name=root", allow_redirects=False, timeout=30)
     datanode = redirect.headers["Location"]
     assert requests.request(method, datanode, headers=BROWSER, data=b"spoilt", timeout=30).status_code == 400
     assert requests.get(f"{file}?op=OPEN", timeout=30).content == b"whole\n"
