@@ -24,7 +24,7 @@ from onceover.model.record import LARGEST_RECORD
 from onceover.model.window import from_ms
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
 LARGE = {"max.message.bytes": "100000000"}
 BOMB = 1_400_000_000
 """Bytes of one value: more than the process that reads it may take."""
