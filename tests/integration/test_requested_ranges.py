@@ -62,7 +62,8 @@ def test_backfill_by_the_forms_defaults_repairs_yesterday(lanes: Lanes, airflow:
     # From Los Angeles, yesterday is a part of today, too: the run is red for that day alone, and has done all else.
     backfill_yesterday(airflow, lane, "completed", hours=8)
     assert (list_states(lane), list_requesters(lane)) == (["certified"], ["admin (backfill)"] * 2)
-    (run,) = airflow.runs("repair_history", "backfill")
+    runs = airflow.runs("repair_history", "backfill")
+    (run,) = (each for each in runs if each["data_interval_start"].startswith(f"{YESTERDAY:%Y-%m-%d}"))
     tasks = {task["task_id"]: task for task in airflow.tasks("repair_history", run["dag_run_id"])}
     assert {name for name, task in tasks.items() if task["state"] == "failed"} == {"days"}
     said = airflow.log("repair_history", run["dag_run_id"], "days", try_number=tasks["days"]["try_number"])
