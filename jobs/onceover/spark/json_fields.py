@@ -137,7 +137,12 @@ def list_lost(kind: DataType, raw: Column, read: Column, path: str = "") -> Iter
             name = f"{path}.{field.name}" if path else field.name
             yield from list_lost(field.dataType, raw[field.name], read[field.name], name)
     elif not isinstance(kind, _NATIVE):
-        yield f"field {path} is no {kind.simpleString().upper()}", _is_lost(kind, raw, read)
+        yield describe_unfit(path, kind), _is_lost(kind, raw, read)
+
+
+def describe_unfit(path: str, kind: DataType) -> str:
+    """Return what is wrong with a field whose JSON is no value of its type."""
+    return f"field {path} is no {kind.simpleString().upper()}"
 
 
 def _read_leaf(kind: DataType, raw: Column, text: Column, token: Column | None) -> Column:
@@ -189,15 +194,15 @@ def _read_elements(kind: DataType, raw: Column, text: Column, tokens: Column | N
 def _looks_like_no_string(kind: DataType, raw: Column) -> Column | None:
     """Return whether some string has the text that a number with a fraction, an object or an array would have."""
     if isinstance(kind, StructType):
-        found = [_looks_like_no_string(field.dataType, raw[field.name]) for field in kind.fields]
-        return _join([each for each in found if each is not None]) if any(e is not None for e in found) else None
+        found = [
+            _looks_like_no_string(f.dataType, raw[f.name]) for f in kind.fields if _contains(f.dataType, StringType)
+        ]
+        return _join(found) if found else None
     if isinstance(kind, ArrayType | MapType):
-        of_map = isinstance(kind, MapType)
-        inner = kind.valueType if isinstance(kind, MapType) else kind.elementType
+        inner = _get_inner(kind)
         if not _contains(inner, StringType):
             return None
-        elements = F.map_values(raw) if of_map else raw
-        return F.exists(elements, lambda each: _or_false(_looks_like_no_string(inner, each)))
+        return F.exists(_list_elements(kind, raw), lambda each: _or_false(_looks_like_no_string(inner, each)))
     if not isinstance(kind, StringType):
         return None
     first = (raw >= '"') & (raw < ":") | (raw >= "[") & (raw < "\\") | (raw >= "{") & (raw < "|")  # cheap, and rare
@@ -210,12 +215,18 @@ def _is_lost(kind: DataType, raw: Column, read: Column) -> Column:
         return _join([raw.isNotNull() & read.isNull(), *fields])
     lost = raw.isNotNull() & read.isNull()
     if isinstance(kind, ArrayType | MapType):
-        of_map = isinstance(kind, MapType)
-        inner = kind.valueType if isinstance(kind, MapType) else kind.elementType
-        pair = (F.map_values(raw), F.map_values(read)) if of_map else (raw, read)
+        inner, pair = _get_inner(kind), (_list_elements(kind, raw), _list_elements(kind, read))
         each = F.zip_with(*pair, lambda one, other: _is_lost(inner, one, other))
         lost = lost | F.exists(each, lambda is_lost: is_lost)
     return _or_false(lost)
+
+
+def _get_inner(kind: ArrayType | MapType) -> DataType:
+    return kind.valueType if isinstance(kind, MapType) else kind.elementType
+
+
+def _list_elements(kind: ArrayType | MapType, column: Column) -> Column:
+    return F.map_values(column) if isinstance(kind, MapType) else column
 
 
 def _contains(kind: DataType, *wanted: type[DataType]) -> bool:
@@ -242,7 +253,7 @@ def _has_half_a_pair(text: Column) -> Column:
     return F.contains(text, F.lit("\\u")) & text.rlike(_HALF_A_PAIR)
 
 
-def _join(conditions: Sequence[Column]) -> Column:
+def _join(conditions: Sequence[Column | None]) -> Column:
     return reduce(or_, map(_or_false, conditions))
 
 

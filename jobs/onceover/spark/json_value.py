@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from onceover.spark.json_fields import find_doubt, list_lost, read_exactly, to_plain, to_tokens
+from onceover.spark.json_fields import describe_unfit, find_doubt, list_lost, read_exactly, to_plain, to_tokens
 
 # Without digits, so that no pattern finds a number in them.
 _SECRET: Final = secrets.token_hex(16).translate(str.maketrans("0123456789", "ghijklmnop"))
@@ -90,9 +90,7 @@ def _name_broken(text: Column, value: Column, schema: StructType) -> Column:
         what = F.lit("a field is not of its type")
         for field in reversed(schema.fields):
             is_it = value[field.name].isNull() & texts[field.name].isNotNull()
-            what = F.when(is_it, F.lit(f"field {field.name} is no {field.dataType.simpleString().upper()}")).otherwise(
-                what
-            )
+            what = F.when(is_it, F.lit(describe_unfit(field.name, field.dataType))).otherwise(what)
         return what
 
     return _use_once(written, name)
