@@ -28,7 +28,7 @@ class Traffic:
         self._next_offset: int | None = None
         self._answers: dict[str, int] = {}
         self._cut_answers = 0
-        self._throttled_until = 0.0
+        self._looked_at = self._throttled_until = 0.0
         self.begin("", -1)
 
     def configure(self) -> dict[str, Any]:
@@ -56,8 +56,9 @@ class Traffic:
 
     @property
     def silent_seconds(self) -> float:
-        """How long nothing at all has arrived, the time left out for which the broker said that nothing would."""
-        return monotonic() - max(self._sign_at, min(self._throttled_until, monotonic()))
+        """How long nothing at all had arrived when the last statistics came, the time left out for which the broker
+        said that nothing would. Statistics that are late prove no silence."""
+        return self._looked_at - max(self._sign_at, min(self._throttled_until, self._looked_at))
 
     def is_without_end(self, stall_seconds: float) -> bool:
         """Return whether the client fetches the same batch again and again."""
@@ -84,6 +85,7 @@ class Traffic:
     def note_statistics(self, text: str) -> None:
         """Take librdkafka's statistics: STATISTICS.md of that library explains each field."""
         statistics = json.loads(text)
+        self._looked_at = monotonic()
         brokers: dict[str, dict[str, Any]] = statistics["brokers"]
         partitions = statistics["topics"].get(self._topic, {}).get("partitions", {})
         next_offset = partitions.get(self._kafka_partition, {}).get("next_offset")

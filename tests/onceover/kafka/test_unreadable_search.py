@@ -138,7 +138,7 @@ def test_record_between_damaged_batches_is_not_named(broker: Broker, topic: str,
 
 @pytest.mark.stack
 def test_batch_that_a_client_fetches_without_end_is_named(broker: Broker, topic: str) -> None:
-    source, partition = broker.source(topic, stall_seconds=1), KafkaPartition("0a1b2c3d", 0)
+    source, partition = broker.source(topic, stall_seconds=3), KafkaPartition("0a1b2c3d", 0)
     broker.produce(topic, [b"a"])
     assert send(broker.address, topic, 0, split_gzip([RawRecord(b"k", b"v" * 40)] * 3, 30)) == 1
     broker.produce(topic, [b"b"])
