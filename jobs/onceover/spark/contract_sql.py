@@ -9,9 +9,10 @@ would take minutes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -95,12 +96,18 @@ def _holds_text(node: Any) -> bool:
     return any(text in child.dataType().simpleString() for child in _list_children(node) for text in _TEXTS)
 
 
-def _rewrite(spark: SparkSession, node: Any) -> Any:
-    """Return the expression with guarded casts and with columns by name, so that it can be analyzed again."""
+def _rewrite(spark: SparkSession, node: Any, common: Mapping[int, Any] = MappingProxyType({})) -> Any:
+    """Return the expression with guarded casts and with columns by name, so that it can be analyzed again. `common` are
+    the expressions by ID that a `With` around it has computed."""
     jvm: Any = spark._jvm
     if _name(node) == "AttributeReference":
         return jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute.quoted(node.name())
-    children = [_rewrite(spark, child) for child in _list_children(node)]
+    if _name(node) == "CommonExpressionRef":
+        return common[node.id().id()]
+    if _name(node) == "With":  # of nullif, BETWEEN and others; it cannot be made anew before its columns are found
+        computed = {each.id().id(): _rewrite(spark, each.child(), common) for each in _list(node.defs())}
+        return _rewrite(spark, node.child(), {**common, **computed})
+    children = [_rewrite(spark, child, common) for child in _list_children(node)]
     if not children:
         return node
     for guarded, guard in (("decimal", _refuse_huge), ("timestamp", _refuse_undated)):
@@ -129,8 +136,11 @@ def _walk(node: Any) -> list[Any]:
 
 
 def _list_children(node: Any) -> list[Any]:
-    children = node.children()
-    return [children.apply(at) for at in range(children.size())]
+    return _list(node.children())
+
+
+def _list(sequence: Any) -> list[Any]:
+    return [sequence.apply(at) for at in range(sequence.size())]
 
 
 def _name(node: Any) -> str:

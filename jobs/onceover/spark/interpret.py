@@ -24,7 +24,7 @@ from onceover.model.poison import SQL_FAILED, PoisonRecord
 from onceover.spark.contract_check import CheckedContract, analyze_contract
 from onceover.spark.contract_sql import make_visible, read_sql
 from onceover.spark.field_path import FieldPath, find_paths
-from onceover.spark.json_value import list_document_faults, list_field_faults, parse_document, read_value, wrap
+from onceover.spark.json_value import find_document_fault, list_field_faults, parse_document, read_value, wrap
 from onceover.spark.known_poison import find_reason
 from onceover.spark.wire_format import name_framed
 
@@ -163,8 +163,9 @@ def _find_fault(spark: SparkSession, contract: Contract, checked: CheckedContrac
         fault = fault.when(text.isNull(), "unparseable: not UTF-8")
     if contract.format == "json":
         document = _quote(f"{_OWN}parsed")
-        for broken, why in list_document_faults(text, document):
-            fault = fault.when(broken, name_framed(_quote(f"{_CARRIED}value"), f"unparseable: {why}"))
+        is_no_object, why = find_document_fault(text, document)
+        why = F.concat(F.lit("unparseable: "), why)
+        fault = fault.when(is_no_object, name_framed(_quote(f"{_CARRIED}value"), why))
         for broken, what in _plan_fields(spark, checked.schema)[1]:
             fault = fault.when(broken, F.concat(F.lit("unparseable: "), what))
         for name in contract.required:

@@ -9,7 +9,7 @@ with each such field as a VARIANT, which knows what the text held.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from operator import or_
 from typing import Final
@@ -58,6 +58,7 @@ _EXPONENT: Final = r"^-?(?=[\d.]{1,16}[eE])\d+(?:\.\d+)?[eE][+-]?\d{1,2}$"
 _INTEGER_OR_WORD: Final = r"^(?:-?\d+|true|false)$"
 _NO_STRING: Final = r'^(?:-?\d+\.\d|"-?Infinity"|[\[{])'
 """The text that `from_json` makes of a number with a fraction, or of an array or an object, begins so."""
+_FIRST: Final = '-0123456789"[{'
 _LONG_NUMBER: Final = r"[\d.]{17}|\d{16}[eE]|\d[eE]-\d{3}"
 """A number of more than 15 digits, or of an exponent below those of doubles."""
 _TINY_NUMBER: Final = r"\d[eE]-\d{3,}+[\s,}\]]|\.0{300}"
@@ -96,13 +97,14 @@ def to_tokens(kind: DataType) -> DataType:
 def find_doubt(kind: DataType, raw: Column, text: Column) -> Column | None:
     """Return whether `raw`, of the plain type, may hold another value than the text, so that its tokens decide; None if
     it never does."""
-    doubts = [_looks_like_no_string(kind, raw)]
+    doubts = []
+    if _contains(kind, StringType):
+        doubts.append(_looks_like_no_string(kind, raw))
     if _contains(kind, DecimalType):
         doubts.append(text.rlike(_LONG_NUMBER))
     if _contains(kind, StringType, MapType):
         doubts.append(_has_half_a_pair(text))
-    found = [doubt for doubt in doubts if doubt is not None]
-    return _join(found) if found else None
+    return reduce(or_, doubts) if doubts else None
 
 
 def read_exactly(kind: DataType, raw: Column, text: Column, tokens: Column | None = None) -> Column:
@@ -191,34 +193,28 @@ def _read_elements(kind: DataType, raw: Column, text: Column, tokens: Column | N
     return F.transform(raw, lambda each: read_exactly(kind, each, text))
 
 
-def _looks_like_no_string(kind: DataType, raw: Column) -> Column | None:
-    """Return whether some string has the text that a number with a fraction, an object or an array would have."""
+def _looks_like_no_string(kind: DataType, raw: Column) -> Column:
+    """Return whether some string has the text that a number with a fraction, an object or an array would have, not true
+    if there is none; of a type that contains strings."""
     if isinstance(kind, StructType):
-        found = [
-            _looks_like_no_string(f.dataType, raw[f.name]) for f in kind.fields if _contains(f.dataType, StringType)
-        ]
-        return _join(found) if found else None
+        with_strings = [field for field in kind.fields if _contains(field.dataType, StringType)]
+        return reduce(or_, [_looks_like_no_string(field.dataType, raw[field.name]) for field in with_strings])
     if isinstance(kind, ArrayType | MapType):
         inner = _get_inner(kind)
-        if not _contains(inner, StringType):
-            return None
-        return F.exists(_list_elements(kind, raw), lambda each: _or_false(_looks_like_no_string(inner, each)))
-    if not isinstance(kind, StringType):
-        return None
-    first = (raw >= '"') & (raw < ":") | (raw >= "[") & (raw < "\\") | (raw >= "{") & (raw < "|")  # cheap, and rare
-    return first & raw.rlike(_NO_STRING)
+        return F.exists(_list_elements(kind, raw), lambda each: _looks_like_no_string(inner, each))
+    return F.substring(raw, 1, 1).isin(*_FIRST) & raw.rlike(_NO_STRING)
 
 
 def _is_lost(kind: DataType, raw: Column, read: Column) -> Column:
     if isinstance(kind, StructType):
         fields = [_is_lost(f.dataType, raw[f.name], read[f.name]) for f in kind.fields]
-        return _join([raw.isNotNull() & read.isNull(), *fields])
+        return reduce(or_, fields, raw.isNotNull() & read.isNull())
     lost = raw.isNotNull() & read.isNull()
     if isinstance(kind, ArrayType | MapType):
         inner, pair = _get_inner(kind), (_list_elements(kind, raw), _list_elements(kind, read))
         each = F.zip_with(*pair, lambda one, other: _is_lost(inner, one, other))
         lost = lost | F.exists(each, lambda is_lost: is_lost)
-    return _or_false(lost)
+    return lost
 
 
 def _get_inner(kind: ArrayType | MapType) -> DataType:
@@ -251,11 +247,3 @@ def _map_leaves(kind: DataType, change: Callable[[DataType], DataType]) -> DataT
 def _has_half_a_pair(text: Column) -> Column:
     """Return whether half a surrogate pair may be written there: `from_json` makes a question mark of it."""
     return F.contains(text, F.lit("\\u")) & text.rlike(_HALF_A_PAIR)
-
-
-def _join(conditions: Sequence[Column | None]) -> Column:
-    return reduce(or_, map(_or_false, conditions))
-
-
-def _or_false(condition: Column | None) -> Column:
-    return F.lit(False) if condition is None else F.coalesce(condition, F.lit(False))

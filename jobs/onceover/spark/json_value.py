@@ -64,14 +64,14 @@ def read_value(text: Column, document: Column, schema: StructType) -> Column:
     return F.when(doubtful, by_tokens).otherwise(exact)
 
 
-def list_document_faults(text: Column, document: Column) -> list[tuple[Column, str]]:
-    """Return conditions of a document and its text with their descriptions: the first that holds is why the value is
-    not one JSON object."""
+def find_document_fault(text: Column, document: Column) -> tuple[Column, Column]:
+    """Return whether the value is not one JSON object, from its document and text, and why."""
     objects = document[_OBJECTS]
     is_object = (
         (F.size(objects) == 2) & _get_object(document, 0).isNotNull() & (_get_object(document, 1)[_END] == F.lit(1))
     )
-    return [(text.isNull(), "not UTF-8"), (~F.coalesce(is_object, F.lit(False)), "not one JSON object")]
+    why = F.when(text.isNull(), "not UTF-8").otherwise("not one JSON object")
+    return ~F.coalesce(is_object, F.lit(False)), why
 
 
 def list_field_faults(text: Column, document: Column, value: Column, schema: StructType) -> list[tuple[Column, Column]]:

@@ -16,7 +16,7 @@ _REMEDY = (
 )
 
 
-def name_framed(value: Column, reason: str) -> Column:
+def name_framed(value: Column, reason: Column) -> Column:
     """Return the reason for quarantine of a binary value that is no JSON: the given one, or that it is framed.
 
     IDs of 1 to 2^24 - 1 alone count, as registries give them from 1 on: a big-endian integer begins with the byte 0

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from onceover.spark.json_value import list_document_faults, list_field_faults, parse_document, read_value, wrap
+from onceover.spark.json_value import find_document_fault, list_field_faults, parse_document, read_value, wrap
 
 from .contracts import interpret_values, list_reasons, make_contract, make_keyed
 from .json_values import REFUSED, TYPES, load, make_object, read
@@ -32,7 +32,7 @@ def compare(spark: SparkSession, objects: int, seed: int) -> dict[str, int]:
     frame = frame.withColumn("document", parse_document(F.col("text"), schema))
     frame = frame.withColumn("value", read_value(F.col("text"), F.col("document"), schema))
     seen = F.col("text"), F.col("document")
-    faults = [*list_document_faults(*seen), *list_field_faults(*seen, F.col("value"), schema)]
+    faults = [find_document_fault(*seen), *list_field_faults(*seen, F.col("value"), schema)]
     fault = F.coalesce(*(F.when(condition, what) for condition, what in faults))
     read_there = dict.fromkeys(TYPES, 0)
     for row in frame.select("given", "value.*", fault.alias("fault")).toArrow().to_pylist():
