@@ -15,6 +15,7 @@ from tests.integration.program import as_json
 from onceover.config.endpoints import address
 from onceover.errors import BusyError, FencedError
 from onceover.ingest import batch_query
+from onceover.ledger import database
 from onceover.ledger.database import connect, read_clock
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
@@ -22,9 +23,10 @@ DAY = 86_400
 
 
 @contextmanager
-def server_clock() -> Iterator[Callable[[int], None]]:
-    """Yield a function that sets the clock of the ledger's database so many seconds ahead, for connections that are
-    opened within the block."""
+def server_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Yield a function that sets the clock of the ledger's database so many seconds ahead, for connections that this
+    process opens within the block: a role's own search path has no effect on them."""
+    monkeypatch.setitem(database._SESSION, "search_path", "clock,pg_catalog")
     superuser = address("postgres").replace("//onceover@", "//postgres@")
 
     with connect(superuser, "test") as server:
@@ -37,19 +39,19 @@ def server_clock() -> Iterator[Callable[[int], None]]:
 
         server.execute("CREATE SCHEMA clock")
         server.execute("GRANT USAGE ON SCHEMA clock TO onceover")
-        server.execute('ALTER ROLE onceover SET search_path = clock, pg_catalog, "$user", public')
         try:
             set_ahead(0)
             yield set_ahead
         finally:
-            server.execute("ALTER ROLE onceover RESET search_path")
             server.execute("DROP SCHEMA clock CASCADE")
 
 
-def test_server_clock_that_jumps_lets_the_next_driver_in(lanes: Callable[..., Lane]) -> None:
+def test_server_clock_that_jumps_lets_the_next_driver_in(
+    lanes: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
+) -> None:
     lane = lanes()
     produce(lane, range(10))
-    with server_clock() as set_ahead, lane.ledger() as ledger:
+    with server_clock(monkeypatch) as set_ahead, lane.ledger() as ledger:
         began = read_clock(ledger)
         with lane.driver() as first:
             first.turn()
