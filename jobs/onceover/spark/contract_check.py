@@ -32,7 +32,7 @@ from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.errors import TerminalError
 from onceover.model.contract import SKIPPED, Column, Columns, Contract, Measure
 from onceover.spark.contract_patterns import WITH_CONSTANTS, find_refused_constant
-from onceover.spark.contract_sql import CONVERTING, find_unguarded, make_visible, strict_casts
+from onceover.spark.contract_sql import CONVERTING, find_unguarded, make_visible, read_sql, strict_casts
 from onceover.spark.field_path import find_paths, list_paths, quote_path, write_path
 from onceover.spark.json_fields import READABLE_TYPES, list_unreadable_types
 from onceover.spark.json_value import parse_document
@@ -191,8 +191,7 @@ class _Check:
         try:
             written = _list_classes(self._spark._jsparkSession.sessionState().sqlParser().parseExpression(sql).toJSON())
             with strict_casts(self._spark):
-                frame = seen.select(F.expr(sql).alias("it"))
-                plan = frame._jdf.queryExecution().analyzed()
+                plan = seen.select(F.expr(sql).alias("it"))._jdf.queryExecution().analyzed()
         except PySparkException as error:
             names = "key (STRING), value and kafka_timestamp (TIMESTAMP)"
             self._refuse(key, f"{_extract_reason(error)} in {_shorten(sql)}", f"write Spark SQL over {names}")
@@ -225,7 +224,7 @@ class _Check:
         elif not plan.deterministic():
             self._refuse(key, f"{_shorten(sql)} is not deterministic", "use functions that always return the same")
         else:
-            return frame.schema["it"].dataType
+            return seen.select(read_sql(self._spark, seen, sql).alias("it")).schema["it"].dataType  # as batches will
         return None
 
     def _map_type(self, key: str, kind: DataType | None) -> str | None:
