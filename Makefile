@@ -65,8 +65,8 @@ test-faults: setup ## The rest, an hour: kills and outages one by one, clusters,
 
 # What `make test` tries once, and `make test-rest` in each other way.
 LATER := $(addprefix tests/integration/test_,$(addsuffix .py,adopted_once adoption adoption_after_loss audit_of_held \
-	compact compacted compacted_log migrate_refused offsets on_hbase opened_once other_shape rebuilt_contracts \
-	restored_ledger rollup root sinks_together third_store)) \
+	compact compacted compacted_log conflicts largest_record many_holes migrate_refused offsets on_hbase opened_once \
+	other_shape rebuilt_contracts restored_ledger rollup root sinks_together third_store)) \
 	tests/faults/test_hbase_away.py tests/faults/test_hung_spark.py tests/faults/test_release_kills.py
 
 test-rare-pipelines:

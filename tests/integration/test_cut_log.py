@@ -56,6 +56,7 @@ def test_cut_log_is_read_again_and_decided_by_a_person(lanes: Lanes, stack: Stac
     assert lane.detect().judged == 0
 
 
+@pytest.mark.largest
 def test_oldest_content_counts_after_a_decision(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
     land_cut_and_grow(lane, stack)
@@ -68,6 +69,7 @@ def test_oldest_content_counts_after_a_decision(lanes: Lanes, stack: Stack) -> N
     assert {at: lane.explain(at)["state"] for at in (0, 5, 10)} == dict.fromkeys((0, 5, 10), "certified")
 
 
+@pytest.mark.largest
 def test_cut_log_reopens_windows_without_ingest(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
     land_cut_and_grow(lane, stack)
@@ -95,6 +97,7 @@ def test_cut_log_that_is_still_short_is_compared_when_it_grows(lanes: Lanes, sta
     assert "conflict" in {f["kind"] for f in lane.explain(0)["findings"]}, "a timestamp is part of a record's content"
 
 
+@pytest.mark.largest
 def test_contents_are_compared_only_if_all_raw_is_there(
     lanes: Lanes, stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +142,7 @@ def test_window_that_lost_its_raw_is_given_up(lanes: Lanes, stack: Stack) -> Non
     assert lane.aggregates() == {(0.0, "a"): (4, 76, 73), (5.0, "a"): (2, 11, 6), (10.0, "a"): (3, 246, 83)}
 
 
+@pytest.mark.largest
 def test_unreadable_file_holds_up_only_its_own_ids(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
     land_cut_and_grow(lane, stack)

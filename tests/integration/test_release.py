@@ -89,6 +89,7 @@ def test_release_that_dies_after_its_append_blocks_no_window(lanes: Lanes) -> No
     assert count_certified(lane) == 1
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=11)
@@ -132,6 +133,7 @@ def count_records(lane: Lane, window: str) -> int:
     return int(found["ledger"]["window"]["records"])
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     lane = lanes()
@@ -208,6 +210,7 @@ def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> Non
     assert lane.aggregates() == compute_expected(lane)
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_lost_ledger_is_rebuilt_with_its_releases(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=11)
@@ -229,6 +232,7 @@ def test_lost_ledger_is_rebuilt_with_its_releases(lanes: Lanes) -> None:
     assert_proved(lane, 0, 15)
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 @pytest.mark.parametrize("replayed_first", [False, True], ids=["released, then replayed", "replayed, then released"])
 def test_replay_and_release_after_a_rebuild_count_once(lanes: Lanes, replayed_first: bool) -> None:
