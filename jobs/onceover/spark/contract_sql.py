@@ -4,7 +4,7 @@ The SQL is analyzed in ANSI mode: a cast, an arithmetic operation or a parse tha
 record goes to quarantine, where otherwise null or a number that wrapped around would count. Two things that ANSI mode
 allows throw too: a text without a date that is cast to a timestamp, to which Spark adds today's date, and a text with
 the name of a time zone, whose rules change from one release of Java to the next. So does a text whose cast to a decimal
-would take minutes.
+would take minutes, and a number that get_json_object may have rounded.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType, TimestampType
 
 from onceover.model.contract import Contract
+from onceover.spark.json_fields import LONG_NUMBER, NO_STRING
 
 _ANSI: Final = "spark.sql.ansi.enabled"
 _PARSERS: Final = {"JsonToStructs", "CsvToStructs", "XmlToStructs", "VariantGet"}
@@ -31,6 +32,8 @@ _GUARDED: Final = ("decimal", "timestamp")
 # Spark writes out all digits of a number that it casts to a decimal: 1e9999999 keeps a core busy for 20 s, 1e99999999
 # for hours, and 400,000 plain digits for 6 s.
 _NO_DECIMAL: Final = r"[eE][+-]?\d{3}|\d[\d.]{100}|(?!\d)\p{Nd}"
+_HUGE_EXPONENT: Final = r"\d[eE]\+?\d{3}"
+_EXACT_JSON: Final = 'format = "json" with a schema reads it exactly'
 _DATED: Final = r"^[\x00-\x20\x7F]*[+-]?\d{4}[^A-Za-z]*(?:T[^A-Za-z]*)?(?:(?:Z|UTC|GMT|UT)[^A-Za-z]*)?$"
 
 
@@ -113,7 +116,10 @@ def _rewrite(spark: SparkSession, node: Any, common: Mapping[int, Any] = Mapping
     for guarded, guard in (("decimal", _refuse_huge), ("timestamp", _refuse_undated)):
         if _is_guarded(node, guarded):
             children = [_to_expression(spark, guard(_to_column(spark, child))) for child in children]
-    return node.withNewChildren(jvm.PythonUtils.toSeq(children))
+    made = node.withNewChildren(jvm.PythonUtils.toSeq(children))
+    if _name(node) == "GetJsonObject":
+        return _to_expression(spark, _refuse_rounded(*(_to_column(spark, each) for each in (children[0], made))))
+    return made
 
 
 def _refuse_huge(text: Column) -> Column:
@@ -123,6 +129,13 @@ def _refuse_huge(text: Column) -> Column:
 
 def _refuse_undated(text: Column) -> Column:
     return _throw(text, ~text.rlike(_DATED), "is no timestamp with a date and, if it has a time zone, with its offset")
+
+
+def _refuse_rounded(text: Column, found: Column) -> Column:
+    """Return what get_json_object found, and throw where it may have written a number as a double that is another."""
+    why = F.lit(f"get_json_object may have rounded a number; {_EXACT_JSON}")
+    may_differ = found.rlike(NO_STRING) & (text.rlike(LONG_NUMBER) | text.rlike(_HUGE_EXPONENT))
+    return F.when(may_differ, F.raise_error(why).cast("string")).otherwise(found)
 
 
 def _throw(text: Column, condition: Column, why: str) -> Column:

@@ -56,10 +56,10 @@ _PATTERNS: Final[Mapping[type[DataType], str]] = {
 _EXPONENT: Final = r"^-?(?=[\d.]{1,16}[eE])\d+(?:\.\d+)?[eE][+-]?\d{1,2}$"
 """A number of at most 15 digits and an exponent: two of them that differ are different doubles."""
 _INTEGER_OR_WORD: Final = r"^(?:-?\d+|true|false)$"
-_NO_STRING: Final = r'^(?:-?\d+\.\d|"-?Infinity"|[\[{])'
+NO_STRING: Final = r'^(?:-?\d+\.\d|"-?Infinity"|[\[{])'
 """The text that `from_json` makes of a number with a fraction, or of an array or an object, begins so."""
 _FIRST: Final = '-0123456789"[{'
-_LONG_NUMBER: Final = r"[\d.]{17}|\d{16}[eE]|\d[eE]-\d{3}"
+LONG_NUMBER: Final = r"[\d.]{17}|\d{16}[eE]|\d[eE]-\d{3}"
 """A number of more than 15 digits, or of an exponent below those of doubles."""
 _TINY_NUMBER: Final = r"\d[eE]-\d{3,}+[\s,}\]]|\.0{300}"
 """A number that may be too small for a double, and not zero."""
@@ -101,7 +101,7 @@ def find_doubt(kind: DataType, raw: Column, text: Column) -> Column | None:
     if _contains(kind, StringType):
         doubts.append(_looks_like_no_string(kind, raw))
     if _contains(kind, DecimalType):
-        doubts.append(text.rlike(_LONG_NUMBER))
+        doubts.append(text.rlike(LONG_NUMBER))
     if _contains(kind, StringType, MapType):
         doubts.append(_has_half_a_pair(text))
     return reduce(or_, doubts) if doubts else None
@@ -171,7 +171,7 @@ def _read_decimal(kind: DecimalType, raw: Column, text: Column, token: Column | 
     shape = F.schema_of_variant(token)
     return (
         F.when(shape == "STRING", _cast_exactly(kind, raw))
-        .when((shape == "DOUBLE") & text.rlike(_LONG_NUMBER), F.lit(None).cast(kind))
+        .when((shape == "DOUBLE") & text.rlike(LONG_NUMBER), F.lit(None).cast(kind))
         .when(shape == "DOUBLE", _cast_exactly(kind, raw))
         .otherwise(_cast_exactly(kind, token.cast("string")))
     )
@@ -202,7 +202,7 @@ def _looks_like_no_string(kind: DataType, raw: Column) -> Column:
     if isinstance(kind, ArrayType | MapType):
         inner = _get_inner(kind)
         return F.exists(_list_elements(kind, raw), lambda each: _looks_like_no_string(inner, each))
-    return F.substring(raw, 1, 1).isin(*_FIRST) & raw.rlike(_NO_STRING)
+    return F.substring(raw, 1, 1).isin(*_FIRST) & raw.rlike(NO_STRING)
 
 
 def _is_lost(kind: DataType, raw: Column, read: Column) -> Column:

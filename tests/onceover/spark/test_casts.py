@@ -39,6 +39,22 @@ CASTS: Cases = {
     "hour(value.a)": ({"2024-01-02T10:00:00Z": 10}, TIMELESS),
     "to_timestamp(value.a, 'yyyy-MM-dd HH:mm')": ({"2024-01-02 10:00": JANUARY}, ["2024-13-02 10:00", "10:00"]),
     "to_date(value.a)": ({"2024-01-02": JANUARY.date()}, ["soon", "12:30"]),
+    "get_json_object(value.a, '$.n')": (
+        {
+            '{"n":1.25}': "1.25",
+            '{"n":12345678901234567890}': "12345678901234567890",
+            '{"n":"x","m":0.12345678901234567890}': "x",
+            '{"n":[1,2.5]}': "[1,2.5]",
+        },
+        # Of the last, get_json_object does not tell whether it is a number or a string.
+        [
+            '{"n":0.12345678901234567890}',
+            '{"n":1e400}',
+            '{"n":1e-400}',
+            '{"n":[1.0000000000000000001]}',
+            '{"n":"1.0000000000000000001"}',
+        ],
+    ),
     "try_cast(value.a AS INT)": ({"12": 12, "x": None}, []),
     "value.a": ({"x": "x"}, []),
 }
