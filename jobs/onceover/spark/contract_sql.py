@@ -107,7 +107,7 @@ def _rewrite(spark: SparkSession, node: Any, common: Mapping[int, Any] = Mapping
         return jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute.quoted(node.name())
     if _name(node) == "CommonExpressionRef":
         return common[node.id().id()]
-    if _name(node) == "With":  # of nullif, BETWEEN and others; it cannot be made anew before its columns are found
+    if _name(node) == "With":  # of nullif, BETWEEN and others; Spark cannot build it again before its columns are found
         computed = {each.id().id(): _rewrite(spark, each.child(), common) for each in _list(node.defs())}
         return _rewrite(spark, node.child(), {**common, **computed})
     children = [_rewrite(spark, child, common) for child in _list_children(node)]
