@@ -51,6 +51,7 @@ def read_heartbeat(lane: Lane) -> object:
         return ledger.execute("SELECT heartbeat_at FROM onceover.driver WHERE pipeline = %s", [lane.name]).fetchone()
 
 
+@pytest.mark.largest
 def test_jvm_without_memory_reads_less_until_it_fits(lanes: Lanes, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes()
     lane.produce([pad(event(0, amount=n), 2_000_000) for n in range(40)])
