@@ -63,14 +63,8 @@ test-faults: setup ## The rest, an hour: kills and outages one by one, clusters,
 	@$(MAKE) $(BESIDE) test-rare-pipelines test-rare-parts
 	@$(SAY_SECONDS)
 
-# What `make test` tries once, and `make test-rest` in each other way.
-LATER := $(addprefix tests/integration/test_,$(addsuffix .py,adopted_once adoption adoption_after_loss audit_of_held \
-	compact compacted compacted_log conflicts largest_record many_holes migrate_refused offsets on_hbase opened_once \
-	other_shape rebuilt_contracts restored_ledger rollup root sinks_together third_store)) \
-	tests/faults/test_hbase_away.py tests/faults/test_hung_spark.py tests/faults/test_release_kills.py
-
 test-rare-pipelines:
-	@$(PYTEST) -q -m "rare and not airflow and not largest" --ignore=tests/protocol/trust $(addprefix --ignore=,$(OWN_SERVERS) $(LATER)) tests/integration tests/protocol $(NAMED)
+	@$(PYTEST) -q -m "rare and not airflow and not largest" --ignore=tests/protocol/trust $(OWN_SERVERS:%=--ignore=%) tests/integration tests/protocol $(NAMED)
 	@$(PYTEST) -q -m "rare and not stack and not largest" tests/protocol/trust $(NAMED)
 	@$(PYTEST) -q -m "rare and not airflow" $(OWN_SERVERS) $(NAMED)
 	@$(SAY_SECONDS)
@@ -79,14 +73,13 @@ test-rare-pipelines:
 OWN_SERVERS := tests/integration/test_cluster.py tests/integration/test_sasl_ssl.py
 
 test-rare-parts:
-	@$(PYTEST) -q -m "rare and not largest" --ignore=tests/integration --ignore=tests/protocol $(addprefix --ignore=,$(LATER)) $(NAMED)
-	@$(PYTEST) -q -m "rare and airflow" tests/integration $(NAMED)
+	@$(PYTEST) -q -m "rare and not largest" --ignore=tests/integration --ignore=tests/protocol $(NAMED)
+	@$(PYTEST) -q -m "rare and airflow and not largest" tests/integration $(NAMED)
 	@$(PYTEST) -q -m "rare and stack and not largest" tests/protocol/trust $(NAMED)
 	@$(SAY_SECONDS)
 
 test-rest: setup ## What neither has time for: a window of 2 GB, folders hard to clone to, the other offset stores, all hostile texts, adopted and compacted windows in each way; two hours
 	@$(PYTEST) -q -m largest --ignore=tests/protocol $(NAMED)
-	@$(PYTEST) -q -m "rare and not largest" $(LATER) $(NAMED)
 
 model: setup ## Explore the largest worlds of the protocol's model, and replay some 220 walks: three hours, and 10 GB of memory
 	@$(PYTEST) -q -m largest tests/protocol $(NAMED)

@@ -11,7 +11,7 @@ from tests.integration.poison import read_reasons
 
 from onceover_local.stack.process import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare, pytest.mark.largest]
 
 BACKTRACKING = EVENTS.replace(
     '"value.kind"', r"""'''concat(value.kind, regexp_extract(value.kind, r'^(.*?,){{11}}P', 0))'''"""

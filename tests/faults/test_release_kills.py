@@ -13,7 +13,7 @@ from tests.integration.releases import accept_nameless, compute_expected, count_
 
 from onceover.fault_points import Step
 
-pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare, pytest.mark.largest]
 STEPS = (Step.BEGUN, Step.APPENDED, Step.INCREMENTED, Step.LANDED)
 
 

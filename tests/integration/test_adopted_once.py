@@ -20,6 +20,7 @@ pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_file_without_a_window_is_given_one_and_adopted(lanes: Lanes) -> None:
     lane = land(lanes, 5)
@@ -33,6 +34,7 @@ def test_file_without_a_window_is_given_one_and_adopted(lanes: Lanes) -> None:
     assert (list_gaps(lane), lane.aggregates(), count_certified(lane)) == ([], sum_up(range(10)), 2)
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_record_adopted_while_its_batch_lands_counts_once(lanes: Lanes) -> None:
     lane = land(lanes, 50)
@@ -51,6 +53,7 @@ def test_record_adopted_while_its_batch_lands_counts_once(lanes: Lanes) -> None:
     assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(60)), 2)
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_late_line_of_an_accepted_loss_counts_and_is_not_lost(lanes: Lanes) -> None:
     lane = lanes()
@@ -76,6 +79,7 @@ def test_late_line_of_an_accepted_loss_counts_and_is_not_lost(lanes: Lanes) -> N
     assert count_certified(lane) == 2
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_open_window_without_orphans_is_searched_once(lanes: Lanes) -> None:
     lane = lanes()
@@ -101,6 +105,7 @@ def test_open_window_without_orphans_is_searched_once(lanes: Lanes) -> None:
     assert list_gaps(lane) == [], "the line belongs to another window's file, and is none of its records"
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_orphan_with_two_contents_waits_for_a_decision(lanes: Lanes) -> None:
     lane = land(lanes, 10)

@@ -49,6 +49,7 @@ def test_orphans_of_closed_windows_are_adopted_and_certified(lanes: Lanes) -> No
     assert "25 records adopted from raw at" in lane.explain_text(0)
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_appended_and_expired_records_are_adopted_not_lost(lanes: Lanes) -> None:
     lane = lanes()
@@ -77,6 +78,7 @@ def test_appended_and_expired_records_are_adopted_not_lost(lanes: Lanes) -> None
     assert count_certified(lane) == 2
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_pending_record_that_expires_is_adopted(lanes: Lanes) -> None:
     lane = land(lanes, 50)
@@ -94,6 +96,7 @@ def test_pending_record_that_expires_is_adopted(lanes: Lanes) -> None:
     assert count_certified(lane) == 2
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_pending_record_that_lands_is_counted_once(lanes: Lanes) -> None:
     lane = land(lanes, 50)
@@ -107,6 +110,7 @@ def test_pending_record_that_lands_is_counted_once(lanes: Lanes) -> None:
     assert count_certified(lane) == 2
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_quarantined_orphans_are_adopted_as_quarantined(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = land(lanes, 10)

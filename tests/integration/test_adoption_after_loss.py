@@ -22,6 +22,7 @@ STORES = [
 ]
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 @pytest.mark.parametrize("store", STORES)
 def test_ledger_restored_behind_the_log_adopts_all(over: Lanes, monkeypatch: pytest.MonkeyPatch, store: str) -> None:
@@ -45,6 +46,7 @@ def test_ledger_restored_behind_the_log_adopts_all(over: Lanes, monkeypatch: pyt
     assert (list_gaps(lane), lane.aggregates(), count_certified(lane)) == ([], sum_up(range(100)), 2)
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 @pytest.mark.parametrize("store", STORES)
 def test_lost_ledger_is_refused_then_rebuilt_with_all_records(

@@ -90,6 +90,7 @@ def test_audit_counts_what_no_landing_accounts_for(lanes: Lanes, capsys: pytest.
     assert read_sides(audit) == (1000, 500, 500, 0, 500, 500)
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_audit_of_the_log_begins_where_reading_began(lanes: Lanes) -> None:
     lane = lanes(first_start="latest")
@@ -103,6 +104,7 @@ def test_audit_of_the_log_begins_where_reading_began(lanes: Lanes) -> None:
     assert read_sides(audit) == (3, 3, 0, 0, 0, 3)
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_audit_finds_rows_of_records_that_nothing_holds(lanes: Lanes) -> None:
     lane = lanes()
@@ -118,6 +120,7 @@ def test_audit_finds_rows_of_records_that_nothing_holds(lanes: Lanes) -> None:
     assert [row["equal"] for row in audit["rows"]] == [False, True]
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_audit_without_a_topic_compares_raw_with_the_rows(lanes: Lanes) -> None:
     lane = lanes()
@@ -132,6 +135,7 @@ def test_audit_without_a_topic_compares_raw_with_the_rows(lanes: Lanes) -> None:
     assert lane.verify(NOON)["differences"] == ["raw: 2 records that no landing accounts for"]
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_audit_reads_files_that_the_ledger_does_not_know(lanes: Lanes) -> None:
     lane = lanes()
@@ -146,6 +150,7 @@ def test_audit_reads_files_that_the_ledger_does_not_know(lanes: Lanes) -> None:
     assert read_row(audit)["rows"] == ["+ (a,4,6,3)"]
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_two_contents_differ_until_a_person_decides(lanes: Lanes) -> None:
     lane = lanes()
@@ -183,6 +188,7 @@ def decide(lane: Lane, offset: int, kept: str) -> None:
         )
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_loss_stated_of_a_held_record_is_a_difference(lanes: Lanes) -> None:
     lane = lanes()

@@ -35,6 +35,7 @@ def lane(lanes: Callable[..., Lane]) -> Lane:
     return make_certified_lane(lanes)
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_compaction_writes_each_record_once_to_smaller_parquet(lane: Lane) -> None:
     before = lane.raw()
@@ -69,6 +70,7 @@ def test_compaction_writes_each_record_once_to_smaller_parquet(lane: Lane) -> No
     assert "beside the text" in lane.explain_text(0)
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_long_work_says_what_it_reads_and_what_is_left(
     lane: Lane, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -87,6 +89,7 @@ def test_long_work_says_what_it_reads_and_what_is_left(
         assert any(re.fullmatch(pattern, said) for said in caplog.messages), (pattern, caplog.messages)
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> None:
     path = lane.layout.window_file(NOON)
@@ -102,6 +105,7 @@ def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> Non
     assert [one.due.window_start for one in lane.compact()] == [NOON], "nothing was noted of it"
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_compaction_leaves_a_window_that_changes_meanwhile(lane: Lane) -> None:
     with lane.ledger() as ledger:
@@ -116,6 +120,7 @@ def test_compaction_leaves_a_window_that_changes_meanwhile(lane: Lane) -> None:
     assert [to_ms(one.due.window_start) for one in lane.compact()] == [to_ms(FIVE_PAST)]
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_compaction_of_a_pipeline_runs_in_one_process_only(lane: Lane) -> None:
     with lane.ledger() as one, lane.ledger() as other:

@@ -27,7 +27,7 @@ from onceover.model.finding_kinds import Kind
 from onceover.observability.lineage import read_lineage
 from onceover.retention.expire import carry_out
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
 DAMAGED = "the Parquet file that replaced the window's text is missing or damaged:"
 
 

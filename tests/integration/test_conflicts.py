@@ -14,7 +14,7 @@ from tests.integration.program import run
 from onceover.fault_points import Step
 from onceover.model.window import format_moment, from_ms
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
 Lanes = Callable[..., Lane]
 RIGHT = {(0.0, "a"): (5, 10, 4), (5.0, "a"): (1, 7, 7)}
 

@@ -25,7 +25,7 @@ from onceover.ledger import refills
 from onceover.model.batch_plan import MOST_REFILLED
 from onceover_local.stack.process import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
 Lanes = Callable[..., Lane]
 TRANSACTIONS, PRODUCERS = 10_000, 8
 

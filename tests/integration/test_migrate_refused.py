@@ -30,7 +30,7 @@ from onceover.repair.job import RepairOutcome, RepairRun
 from onceover.repair.progress import WindowProgress
 from onceover_local.stack.process import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
 Lanes = Callable[..., Lane]
 
 

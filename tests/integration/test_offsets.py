@@ -66,6 +66,7 @@ def test_start_without_a_store_rereads_and_repair_counts_once(over: Lanes) -> No
     assert lane.aggregates() == RIGHT
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_start_at_the_end_without_a_store_skips_reread_records(over: Lanes) -> None:
     lane = over("none", first_start="latest")
@@ -80,6 +81,7 @@ def test_start_at_the_end_without_a_store_skips_reread_records(over: Lanes) -> N
     assert lane.aggregates() == RIGHT
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_records_expired_before_a_known_groups_start_are_a_hole(lanes: Lanes) -> None:
     lane = lanes()
@@ -92,6 +94,7 @@ def test_records_expired_before_a_known_groups_start_are_a_hole(lanes: Lanes) ->
     assert list_gaps(lane) == [(3, 5, "expired")]
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_log_shorter_than_the_stored_offset_is_a_finding(lanes: Lanes) -> None:
     lane = lanes()
@@ -114,6 +117,7 @@ def test_log_shorter_than_the_stored_offset_is_a_finding(lanes: Lanes) -> None:
     assert [tuple(row.values()) for row in noted] == [("truncated log", True)]
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
     lane = over("file", partitions=2)
@@ -134,6 +138,7 @@ def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
     assert list_gaps(lane) == [(0, 3, "lost")]
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> None:
     lane = over("kafka")
@@ -189,6 +194,7 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
     ]
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_line_past_a_cut_log_counts_once_a_person_says_so(over: Lanes) -> None:
     """A ledger that was restored behind the cut knows no end that reaches the line; the window waits."""
@@ -209,6 +215,7 @@ def test_line_past_a_cut_log_counts_once_a_person_says_so(over: Lanes) -> None:
     assert (lane.aggregates(), list_gaps(lane)) == ({(0.0, "a"): (11, 145, 100)}, [(10, 12, "expired")])
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_corrupt_store_stops_the_driver_and_is_reset_by_hand(over: Lanes) -> None:
     lane = over("file")

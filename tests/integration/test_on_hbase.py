@@ -26,7 +26,7 @@ from onceover.config.endpoints import address
 from onceover.model.window import from_ms
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
 lane = test_retention.lane
 AGAIN = (
     test_adoption.test_appended_and_expired_records_are_adopted_not_lost,

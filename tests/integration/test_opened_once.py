@@ -69,6 +69,7 @@ def run_task(dag: str, operator: str, params: dict[str, Any], **fields: object) 
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_cli_repair_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: OpenCounts) -> None:
     done = run("repair", lane.name, "--from", TIMES["from"], "--to", TIMES["to"], "--reason", "a test", "--json")

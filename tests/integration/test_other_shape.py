@@ -10,7 +10,7 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane
 from tests.integration.planted_failures import replay
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
 PAYMENTS = """
 [contract]
 topic = "{topic}"

@@ -30,7 +30,7 @@ from onceover.ledger.database import connect
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import format_moment
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
 Lanes = Callable[..., Lane]
 
 

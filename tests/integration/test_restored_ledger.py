@@ -36,6 +36,7 @@ def block_all(lane: Lane) -> None:
     assert list_states(lane) == ["blocked", "blocked"]
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_parquet_written_after_the_backup_is_taken_over(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
@@ -57,6 +58,7 @@ def test_parquet_written_after_the_backup_is_taken_over(lanes: Lanes) -> None:
         assert lane.verify(NOON)["equal"]
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_damaged_parquet_is_not_taken_over(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
@@ -73,6 +75,7 @@ def test_damaged_parquet_is_not_taken_over(lanes: Lanes) -> None:
         assert "the file beside it reads back as" in (left.why or "")
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_late_text_beside_a_found_parquet_file_counts_too(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
@@ -92,6 +95,7 @@ def test_late_text_beside_a_found_parquet_file_counts_too(lanes: Lanes) -> None:
         assert [lane.aggregates()[(minute, "late")][0] for minute in (0.0, 5.0)] == [1_500, 1]
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_windows_that_expired_after_the_backup_are_declared(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
@@ -118,6 +122,7 @@ def test_windows_that_expired_after_the_backup_are_declared(lanes: Lanes) -> Non
         assert (lane.detect().judged, lane.sweep().compared, lane.aggregates()) == (0, 0, right)
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_missing_text_of_changed_rows_is_not_declared(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
@@ -134,6 +139,7 @@ def test_missing_text_of_changed_rows_is_not_declared(lanes: Lanes) -> None:
         assert list_states(lane) == ["certified", "certified"], "nothing is declared"
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_record_in_an_unknown_parquet_file_is_no_loss(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)

@@ -53,6 +53,7 @@ def test_joined_batches_count_as_before(lanes: Lanes) -> None:
     assert lane.aggregates() == {**right, (0.0, "a"): (5, 5, 1)}
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_raw_of_joined_batches_is_proved_and_rebuilt(lanes: Lanes) -> None:
     lane = roll_up(lanes)

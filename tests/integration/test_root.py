@@ -89,6 +89,7 @@ def test_empty_ledger_is_refused_wherever_it_would_write(lane: Lane, monkeypatch
     assert (lane.raw(), read_marker(lane)) == (raw, first), "a refused ledger writes nothing"
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_copied_ledger_is_refused_until_it_takes_the_root(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     original, copy = address("postgres"), copy_ledger()
@@ -125,6 +126,7 @@ def cloned(lane: Lane) -> Iterator[None]:
         )
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_ledger_restored_behind_the_last_driver_is_refused(lane: Lane) -> None:
     with cloned(lane):
@@ -138,6 +140,7 @@ def test_ledger_restored_behind_the_last_driver_is_refused(lane: Lane) -> None:
     assert find_problem(lane) is RootProblem.RESTORED_LEDGER, "retention of the original moves files for it alone"
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_lost_marker_is_refused_until_a_person_takes_the_root(lane: Lane) -> None:
     with lane.open() as context:
@@ -152,6 +155,7 @@ def test_lost_marker_is_refused_until_a_person_takes_the_root(lane: Lane) -> Non
     assert find_problem(lane) is None
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_root_of_a_future_format_is_refused_and_keeps_its_marker(lane: Lane) -> None:
     with lane.open() as context:
@@ -177,6 +181,7 @@ def test_root_of_a_future_format_is_refused_and_keeps_its_marker(lane: Lane) -> 
     assert sorted(lane.hdfs().list(folder))[-1] == f"{newest.number + 1}.json"
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_other_cluster_needs_its_id_to_be_accepted(lane: Lane) -> None:
     real = read_marker(lane).kafka_cluster
@@ -191,6 +196,7 @@ def test_other_cluster_needs_its_id_to_be_accepted(lane: Lane) -> None:
     assert find_problem(lane) is None
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_partition_that_the_ledger_lost_begins_at_the_marker(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     restored = copy_ledger()
@@ -214,6 +220,7 @@ def test_partition_that_the_ledger_lost_begins_at_the_marker(lane: Lane, monkeyp
     assert row["origin"] == 0, "not where the log begins now"
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_two_ledgers_on_an_empty_root_have_one_winner(
     lanes: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
@@ -228,6 +235,7 @@ def test_two_ledgers_on_an_empty_root_have_one_winner(
     assert find_problem(lane) is None
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_rows_of_an_earlier_pipeline_are_refused(lanes: Callable[..., Lane]) -> None:
     lane = lanes()
@@ -238,6 +246,7 @@ def test_rows_of_an_earlier_pipeline_are_refused(lanes: Callable[..., Lane]) -> 
         lane.detect()
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_reads_warn_and_doctor_names_a_foreign_root(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONCEOVER_POSTGRES", copy_ledger())
@@ -251,6 +260,7 @@ def test_reads_warn_and_doctor_names_a_foreign_root(lane: Lane, monkeypatch: pyt
     assert found["state"] == "wrong"
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_another_cluster_ends_detection_and_repair_red(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     lane.produce([b"rubbish", event(12)])

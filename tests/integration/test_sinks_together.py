@@ -20,7 +20,7 @@ from onceover.ledger.drivers import as_driver
 from onceover.repair.rounds import run_rounds
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
 Lanes = Callable[..., Lane]
 IN_LEDGER = (Step.BEGUN, Step.APPENDED, Step.INCREMENTED, Step.LANDED)
 

@@ -12,7 +12,7 @@ from tests.integration.planted_failures import minutes, replay
 from onceover.errors import OnceoverError
 from onceover.model.window import from_ms
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
 
 
 def test_main_path_passes_on_a_plugged_in_store(
