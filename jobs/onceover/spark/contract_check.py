@@ -32,7 +32,7 @@ from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.errors import TerminalError
 from onceover.model.contract import SKIPPED, Column, Columns, Contract, Measure
 from onceover.spark.contract_patterns import WITH_CONSTANTS, find_refused_constant
-from onceover.spark.contract_sql import CONVERTING, find_unguarded, make_visible, read_sql, strict_casts
+from onceover.spark.contract_sql import CONVERTING, analyze_plan, find_unguarded, make_visible, read_sql
 from onceover.spark.field_path import find_paths, list_paths, quote_path, write_path
 from onceover.spark.json_fields import READABLE_TYPES, list_unreadable_types
 from onceover.spark.json_value import parse_document
@@ -190,8 +190,7 @@ class _Check:
         """Return the SQL's type, or None after adding its mistake."""
         try:
             written = _list_classes(self._spark._jsparkSession.sessionState().sqlParser().parseExpression(sql).toJSON())
-            with strict_casts(self._spark):
-                plan = seen.select(F.expr(sql).alias("it"))._jdf.queryExecution().analyzed()
+            plan = analyze_plan(self._spark, seen, sql)
         except PySparkException as error:
             names = "key (STRING), value and kafka_timestamp (TIMESTAMP)"
             self._refuse(key, f"{_extract_reason(error)} in {_shorten(sql)}", f"write Spark SQL over {names}")

@@ -32,8 +32,8 @@ _GUARDED: Final = ("decimal", "timestamp")
 # Spark writes out all digits of a number that it casts to a decimal: 1e9999999 keeps a core busy for 20 s, 1e99999999
 # for hours, and 400,000 plain digits for 6 s.
 _NO_DECIMAL: Final = r"[eE][+-]?\d{3}|\d[\d.]{100}|(?!\d)\p{Nd}"
-_HUGE_EXPONENT: Final = r"\d[eE]\+?\d{3}"
-_EXACT_JSON: Final = 'format = "json" with a schema reads it exactly'
+_MAYBE_ROUNDED: Final = rf"{LONG_NUMBER}|\d[eE]\+?\d{{3}}"
+"""A number that a double may not hold, of too many digits or too large an exponent."""
 _DATED: Final = r"^[\x00-\x20\x7F]*[+-]?\d{4}[^A-Za-z]*(?:T[^A-Za-z]*)?(?:(?:Z|UTC|GMT|UT)[^A-Za-z]*)?$"
 
 
@@ -67,10 +67,15 @@ def read_sql(spark: SparkSession, seen: DataFrame, sql: str) -> Column:
 
 def analyze_sql(spark: SparkSession, seen: DataFrame, sql: str) -> Any:
     """Return the analyzed expression of the SQL over the columns of `seen`."""
-    with strict_casts(spark):
-        plan = seen.select(F.expr(sql).alias("it"))._jdf.queryExecution().analyzed()
-    (of_alias,) = _list_children(plan.expressions().apply(0))
+    (of_alias,) = _list_children(analyze_plan(spark, seen, sql).expressions().apply(0))
     return of_alias
+
+
+@lru_cache(maxsize=512)
+def analyze_plan(spark: SparkSession, seen: DataFrame, sql: str) -> Any:
+    """Return the analyzed plan that selects the SQL from `seen`. Raises PySparkException for SQL that is none."""
+    with strict_casts(spark):
+        return seen.select(F.expr(sql).alias("it"))._jdf.queryExecution().analyzed()
 
 
 def find_unguarded(expression: Any) -> str | None:
@@ -118,7 +123,7 @@ def _rewrite(spark: SparkSession, node: Any, common: Mapping[int, Any] = Mapping
             children = [_to_expression(spark, guard(_to_column(spark, child))) for child in children]
     made = node.withNewChildren(jvm.PythonUtils.toSeq(children))
     if _name(node) == "GetJsonObject":
-        return _to_expression(spark, _refuse_rounded(*(_to_column(spark, each) for each in (children[0], made))))
+        return _to_expression(spark, _refuse_rounded(_to_column(spark, children[0]), _to_column(spark, made)))
     return made
 
 
@@ -133,8 +138,9 @@ def _refuse_undated(text: Column) -> Column:
 
 def _refuse_rounded(text: Column, found: Column) -> Column:
     """Return what get_json_object found, and throw where it may have written a number as a double that is another."""
-    why = F.lit(f"get_json_object may have rounded a number; {_EXACT_JSON}")
-    may_differ = found.rlike(NO_STRING) & (text.rlike(LONG_NUMBER) | text.rlike(_HUGE_EXPONENT))
+    why = F.lit('get_json_object may have rounded a number; format = "json" with a schema reads it exactly')
+    # The text first: only where it holds such a number is the object looked for twice.
+    may_differ = text.rlike(_MAYBE_ROUNDED) & found.rlike(NO_STRING)
     return F.when(may_differ, F.raise_error(why).cast("string")).otherwise(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -172,7 +172,7 @@ nullif(key, value.a)
 
 
 @pytest.fixture(scope="module")
-def one_row(spark: SparkSession) -> object:
+def one_row(spark: SparkSession) -> DataFrame:
     at = "TIMESTAMP '2024-01-02 10:30:00Z'"
     fields = (
         f"'a', '12', 'i', 5, 'n', 3L, 'd', 12.50BD, 'f', 2.25D, 'b', true, 'day', DATE '2024-01-02', 'at', {at}, "
@@ -183,12 +183,12 @@ def one_row(spark: SparkSession) -> object:
 
 
 @pytest.mark.parametrize("sql", SQL)
-def test_expression_keeps_its_value(spark: SparkSession, one_row: object, sql: str) -> None:
+def test_expression_keeps_its_value(spark: SparkSession, one_row: DataFrame, sql: str) -> None:
     contract = make_contract(schema=SCHEMA)
     seen = make_visible(spark, contract, cast(StructType, StructType.fromDDL(SCHEMA)))
     with strict_casts(spark):
-        (expected,) = one_row.select(F.expr(sql)).collect()  # type: ignore[attr-defined]
+        (expected,) = one_row.select(F.expr(sql)).collect()
 
-    (found,) = one_row.select(read_sql(spark, seen, sql)).collect()  # type: ignore[attr-defined]
+    (found,) = one_row.select(read_sql(spark, seen, sql)).collect()
 
     assert found == expected
