@@ -65,8 +65,7 @@ test-faults: setup ## The rest, an hour: kills and outages one by one, clusters,
 
 test-rare-pipelines:
 	@$(PYTEST) -q -m "rare and not airflow and not largest" --ignore=tests/protocol/trust $(OWN_SERVERS:%=--ignore=%) tests/integration tests/protocol $(NAMED)
-	@$(PYTEST) -q -m "rare and not stack and not largest" tests/protocol/trust $(NAMED)
-	@$(PYTEST) -q -m "rare and not airflow" $(OWN_SERVERS) $(NAMED)
+	@$(PYTEST) -q -m "rare and not airflow and not largest" $(OWN_SERVERS) $(NAMED)
 	@$(SAY_SECONDS)
 
 # They share neither stack nor Spark with the other pipelines, so they run in the lane that ends first.
@@ -81,7 +80,7 @@ test-rare-parts:
 test-rest: setup ## What neither has time for: a window of 2 GB, folders hard to clone to, the other offset stores, all hostile texts, adopted and compacted windows in each way; two hours
 	@$(PYTEST) -q -m largest --ignore=tests/protocol $(NAMED)
 
-model: setup ## Explore the largest worlds of the protocol's model, and replay some 220 walks: three hours, and 10 GB of memory
+model: setup ## Explore the larger worlds of the protocol's model, and replay some 220 walks: three hours, and 10 GB of memory
 	@$(PYTEST) -q -m largest tests/protocol $(NAMED)
 	@$(SAY_SECONDS)
 

@@ -139,6 +139,7 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
     assert sorted(ran) == [f"onceover ingest {lane.name}"] * 2 + [f"onceover repair {lane.name}"]
 
 
+@pytest.mark.largest
 def test_repair_outlives_a_worker_that_dies_while_it_folds(
     lanes: Callable[..., Lane], jobs: Callable[..., SupervisedJob], stack: Stack
 ) -> None:
@@ -189,6 +190,7 @@ def list_python_workers(worker: psutil.Process) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.largest
 def test_executors_lost_after_appends_append_again(
     lanes: Callable[..., Lane], jobs: Callable[..., SupervisedJob], stack: Stack
 ) -> None:

@@ -81,6 +81,7 @@ def test_only_landings_that_raw_lacks_are_read_again(lanes: Lanes) -> None:
     require_all_certified(lane)
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_blocked_window_without_a_file_is_read_again(lanes: Lanes) -> None:
     lane = make_certified(lanes)
@@ -154,6 +155,7 @@ def test_records_gone_from_raw_and_kafka_are_named(lanes: Lanes) -> None:
     assert lane.aggregates() == RIGHT, "the rows of five records, of which raw holds three"
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_lost_parquet_file_is_replaced_by_text_from_kafka(lanes: Lanes) -> None:
     lane = make_certified(lanes)

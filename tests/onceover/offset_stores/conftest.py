@@ -50,7 +50,7 @@ class Place:
             "file": lambda: LocalFileOffsetStore(self.folder, group, topic),
             "kafka": lambda: KafkaOffsetStore(address("kafka"), topic, group, {}),
             "zookeeper": lambda: ZooKeeperOffsetStore(address("zookeeper"), group, topic, timeout=8),
-            "hbase": lambda: HBaseOffsetStore(address("hbase"), group, topic, timeout=5),
+            "hbase": lambda: HBaseOffsetStore(address("hbase"), group, topic),
             "hdfs": lambda: HdfsOffsetStore(address("webhdfs"), f"/offsets/{self.name}", group, topic),
             "checkpoint": lambda: CheckpointOffsetStore(address("webhdfs"), f"/checkpoints/{self.name}", topic),
             "postgres": lambda: LedgerOffsetStore(self.ledger, self.name),

@@ -42,7 +42,7 @@ QUICK = {
     "lost-in": _inside(1_112, expiries=1, file_losses=1),
     "lost-cut-in": Explored(Scenario(1, Left(cuts=1, file_losses=1), True, suspects=True), 531),
 }
-RARE = {
+LARGEST = {
     "crash-out": _outside(70_064, 3, crashes=1, expiries=1),
     "crash2-out": _outside(81_742, crashes=2, expiries=2),
     "loss-rows": Explored(Scenario(2, Left(crashes=1, expiries=1, losses=1), False, rows_survive=True), 58_369),
@@ -57,14 +57,12 @@ RARE = {
     "lost-out": _outside(24_208, crashes=1, expiries=1, file_losses=1),
     "cut-loss": _outside(352_249, cuts=1, losses=1),
     "hung-out": _outside(5_077, expiries=1, takeovers=1),
-}
-LARGEST = {
     "moved-in": Explored(Scenario(2, Left(cuts=1, moves=1), True, suspects=True), 568_507),
     "cut3-in": _inside(7_309_046, 3, cuts=1, losses=1),
     "cut-out": _outside(1_100_784, crashes=1, cuts=1),
     "cut-restore": _outside(6_272_848, cuts=1, restores=1),
 }
-ALL = {**QUICK, **RARE, **LARGEST}
+ALL = {**QUICK, **LARGEST}
 
 WALKED = {
     "inside": Scenario(3, Left(2, 2, 1, 1, 1, 0), stored_inside=True),

@@ -8,19 +8,16 @@ import pytest
 from _pytest.mark import ParameterSet
 from tests.protocol.trust.explore import explore, walked
 from tests.protocol.trust.rules import BEFORE
-from tests.protocol.trust.scenarios import ALL, LARGEST, RARE, WALKED
+from tests.protocol.trust.scenarios import ALL, QUICK, WALKED
 
 SEEDS = (
     range(500),
-    pytest.param(range(500, 5_000), marks=pytest.mark.rare),
-    pytest.param(range(5_000, 20_000), marks=(pytest.mark.rare, pytest.mark.largest)),
+    pytest.param(range(500, 20_000), marks=(pytest.mark.rare, pytest.mark.largest)),
 )
 
 
 def marked(name: str) -> str | ParameterSet:
-    if name in LARGEST:
-        return pytest.param(name, marks=(pytest.mark.rare, pytest.mark.largest))
-    return pytest.param(name, marks=pytest.mark.rare) if name in RARE else name
+    return name if name in QUICK else pytest.param(name, marks=(pytest.mark.rare, pytest.mark.largest))
 
 
 @pytest.mark.parametrize("name", [marked(name) for name in ALL])

@@ -8,6 +8,8 @@ import pytest
 from tests.protocol.trust.mutants import MUTANTS, Mutant
 from tests.protocol.trust.rules import Rules
 
+RARELY = (pytest.mark.rare, pytest.mark.largest)
+
 
 def test_rules_are_all_left_out_once() -> None:
     assert {name for mutant in MUTANTS for name in mutant.without} == {field.name for field in fields(Rules)}
@@ -15,7 +17,7 @@ def test_rules_are_all_left_out_once() -> None:
 
 @pytest.mark.parametrize(
     "mutant",
-    [pytest.param(mutant, id=mutant.name, marks=() if mutant.is_soon_seen else pytest.mark.rare) for mutant in MUTANTS],
+    [pytest.param(mutant, id=mutant.name, marks=() if mutant.is_soon_seen else RARELY) for mutant in MUTANTS],
 )
 def test_rule_left_out_is_missed(mutant: Mutant) -> None:
     found = mutant.explore()
