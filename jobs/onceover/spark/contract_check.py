@@ -31,8 +31,9 @@ from pyspark.sql.types import (
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.errors import TerminalError
 from onceover.model.contract import SKIPPED, Column, Columns, Contract, Measure
+from onceover.spark.contract_conversions import CONVERSIONS, find_refused_conversion
 from onceover.spark.contract_patterns import WITH_CONSTANTS, find_refused_constant
-from onceover.spark.contract_sql import CONVERTING, analyze_plan, find_unguarded, make_visible, read_sql
+from onceover.spark.contract_sql import analyze_plan, make_visible, read_sql
 from onceover.spark.field_path import find_paths, list_paths, quote_path, write_path
 from onceover.spark.json_fields import READABLE_TYPES, list_unreadable_types
 from onceover.spark.json_value import parse_document
@@ -73,7 +74,6 @@ _SPECIAL = re.compile(
     re.IGNORECASE,
 )
 _SCHEMA_REMEDY = 'write it like "origin STRING, dep_delay INT"'
-_CASTS = {"decimal": "DECIMAL(28, 6)", "timestamp": "TIMESTAMP"}
 _KINDS = "a string, integer, boolean, date, timestamp or decimal"
 
 
@@ -212,12 +212,8 @@ class _Check:
         elif special:
             literal = special[1] or special[2]
             self._refuse(key, f"'{literal}' changes from run to run", "take kafka_timestamp or a field of the record")
-        elif within & CONVERTING and (made := find_unguarded(plan.expressions().apply(0))):
-            why = (
-                "one number of 30 bytes can take minutes" if made == "decimal" else "Spark adds today's date to a time"
-            )
-            remedy = f"declare it in the schema, or cast one string at a time, such as CAST(... AS {_CASTS[made]})"
-            self._refuse(key, f"{_shorten(sql)} makes a {made} out of a text, and {why}", remedy)
+        elif within & CONVERSIONS and (conversion := find_refused_conversion(plan.expressions().apply(0))):
+            self._refuse(key, f"{_shorten(sql)} {conversion[0]}", conversion[1])
         elif within & WITH_CONSTANTS and (refused := find_refused_constant(self._spark, plan.expressions().apply(0))):
             self._refuse(key, f"Spark refuses the {refused[0]}", refused[1])
         elif not plan.deterministic():

@@ -13,12 +13,12 @@ from pyspark.sql.types import StructType
 
 from onceover.config.mistakes import Mistake
 from onceover.model.contract import Contract, list_written_measures
+from onceover.spark.catalyst import get_name, list_children, walk
 from onceover.spark.contract_sql import analyze_sql, make_visible
 from onceover.spark.datetime_pattern import DatetimePattern, Doubt
 
 _READERS = {"ParseToTimestamp", "ParseToDate", "UnixTimestamp", "ToUnixTimestamp"}
 _WRITERS = {"DateFormatClass", "FromUnixTime"}
-_READERS_BY_OPTION = {"JsonToStructs", "CsvToStructs", "XmlToStructs"}
 _WRITERS_BY_OPTION = {"StructsToJson", "StructsToCsv", "StructsToXml"}
 _THROWN = (Py4JJavaError, PySparkException)
 _ZONE = ("time zone", "take a name such as Europe/Oslo, or an offset such as +01:00")
@@ -27,7 +27,7 @@ _PREPARED = {
     "Like": ("LIKE pattern", r"write a backslash only before %, _ or another one"),
     **{"FromUTCTimestamp": _ZONE, "ToUTCTimestamp": _ZONE},
 }
-WITH_CONSTANTS = {*_READERS, *_WRITERS, *_READERS_BY_OPTION, *_WRITERS_BY_OPTION, *_PREPARED}
+WITH_CONSTANTS = {*_READERS, *_WRITERS, *_WRITERS_BY_OPTION, *_PREPARED}
 """Classes of expressions whose constants `find_refused_constant` looks at."""
 _OPTIONS = {"timestampformat", "timestampntzformat", "dateformat"}
 
@@ -53,17 +53,18 @@ def list_warnings(spark: SparkSession, contract: Contract, file: str) -> list[Mi
 def find_patterns(spark: SparkSession, expression: Any) -> Iterator[DatetimePattern]:
     """Return the datetime patterns of an analyzed expression that are the same for each record."""
     jvm: Any = spark._jvm
-    for node, name, children in _walk(expression):
+    for node in walk(expression):
+        name, children = get_name(node), list_children(node)
         if name in _READERS | _WRITERS and len(children) > 1 and children[1].foldable():
             is_used = name in _WRITERS or children[0].dataType().simpleString() == "string"
             with suppress(*_THROWN):  # what throws has no pattern
                 text = children[1].eval(None)
                 if is_used and text is not None:
                     yield DatetimePattern(str(text), name in _READERS)
-        if name in _READERS_BY_OPTION | _WRITERS_BY_OPTION:
+        if name in _WRITERS_BY_OPTION:
             for option, text in jvm.scala.jdk.javaapi.CollectionConverters.asJava(node.options()).items():
                 if option.lower() in _OPTIONS:
-                    yield DatetimePattern(text, name in _READERS_BY_OPTION)
+                    yield DatetimePattern(text, reads=False)
 
 
 def find_refused_constant(spark: SparkSession, expression: Any) -> tuple[str, str] | None:
@@ -76,7 +77,8 @@ def find_refused_constant(spark: SparkSession, expression: Any) -> tuple[str, st
             formatter.apply(pattern.text, jvm.java.time.ZoneOffset.UTC, pattern.reads).validatePatternString(True)
         except _THROWN:
             return f"datetime pattern '{pattern.text}'", pattern.suggest_other()
-    for node, name, children in _walk(expression):
+    for node in walk(expression):
+        name, children = get_name(node), list_children(node)
         if name in _PREPARED and children[1].foldable():
             literals = getattr(getattr(jvm.org.apache.spark.sql.catalyst.expressions, "Literal$"), "MODULE$")
             tried = [literals.default(children[0].dataType()), children[1]]
@@ -85,14 +87,6 @@ def find_refused_constant(spark: SparkSession, expression: Any) -> tuple[str, st
             except _THROWN:
                 return f"{_PREPARED[name][0]} {children[1].sql()}", _PREPARED[name][1]
     return None
-
-
-def _walk(node: Any) -> Iterator[tuple[Any, str, list[Any]]]:
-    """Return each node of an expression with the simple name of its class and its children."""
-    children = [node.children().apply(at) for at in range(node.children().size())]
-    yield node, str(node.getClass().getSimpleName()), children
-    for child in children:
-        yield from _walk(child)
 
 
 def _list_sql(contract: Contract) -> list[tuple[str, str]]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from functools import partial, reduce
+from operator import or_
 from typing import Final
 
 from pyspark.sql import Column
@@ -62,6 +64,25 @@ def read_value(text: Column, document: Column, schema: StructType) -> Column:
     tokens = _get_object(_parse(text, _of_struct(to_tokens(schema))), 0)
     by_tokens = _use_once(tokens, lambda tokens: read_exactly(schema, raw, text, tokens))
     return F.when(doubtful, by_tokens).otherwise(exact)
+
+
+def read_json(text: Column, schema: StructType) -> Column:
+    """Return the schema's struct from a JSON text, null if that is null. Evaluating it throws where the text is not one
+    JSON object, or a field not exactly a value of its type."""
+
+    def throw_at_fault(wrapped: Column, document: Column, value: Column) -> Column:
+        faults = [find_document_fault(wrapped, document), *list_field_faults(wrapped, document, value, schema)]
+        fault = F.coalesce(*(F.when(is_faulty, why) for is_faulty, why in faults))
+        thrown = F.raise_error(F.concat(F.lit("from_json: "), fault)).cast(schema)
+        return F.when(reduce(or_, (is_faulty for is_faulty, _ in faults)), thrown).otherwise(value)
+
+    def read(wrapped: Column, document: Column) -> Column:
+        return _use_once(read_value(wrapped, document, schema), partial(throw_at_fault, wrapped, document))
+
+    def parse(wrapped: Column) -> Column:
+        return _use_once(parse_document(wrapped, schema), partial(read, wrapped))
+
+    return F.when(text.isNotNull(), _use_once(wrap(F.when(F.is_valid_utf8(text), text)), parse))
 
 
 def find_document_fault(text: Column, document: Column) -> tuple[Column, Column]:

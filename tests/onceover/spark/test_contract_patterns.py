@@ -28,7 +28,7 @@ def test_constant_that_spark_refuses_is_a_mistake(spark: SparkSession) -> None:
     refused = {
         "to_timestamp(value.s, 'YYYY-MM-dd')": "pattern 'YYYY-MM-dd'; take yyyy for the year",
         "date_format(kafka_timestamp, concat('u', '-MM'))": "pattern 'u-MM'; take yyyy for the year",
-        "from_json(value.s, 't DATE', map('dateFormat', 'yyyy-MM-dd e')).t": "pattern 'yyyy-MM-dd e'; leave it out",
+        "to_json(struct(kafka_timestamp AS t), map('timestampFormat', 'u-MM'))": "pattern 'u-MM'; take yyyy for",
         "to_date(value.s, 'EEE yyyy-MM-dd')": "pattern 'EEE yyyy-MM-dd'; leave it out: Spark writes this letter",
         "unix_timestamp(value.s, 'yyyy-MM-ddTHH:mm')": "pattern 'yyyy-MM-ddTHH:mm'; put text in quotes, such as 'T'",
         "CASE WHEN value.s > 'a' THEN value.s RLIKE '(' END": "regex '('; correct it",
@@ -52,7 +52,7 @@ def test_doubtful_pattern_is_warned_of_by_its_key(spark: SparkSession) -> None:
         keys=(
             Key("day", "date_format(kafka_timestamp, concat('yyyy-MM', '-DD'))"),
             Key("listed", "transform(array(value.s), s -> to_date(s, 'yyyy-mm-dd'))[0]"),
-            Key("parsed", "from_json(value.s, 't DATE', map('DateFormat', 'HH:mm:SS')).t"),
+            Key("parsed", "to_timestamp(from_csv(value.s, 't STRING').t, 'HH:mm:SS')"),
             Key("dumped", "to_csv(struct(kafka_timestamp AS t), map('timestampFormat', 'kk'))"),
             # No pattern, one of the record's own, one that is not used, one that a key may well have.
             Key("plain", "to_timestamp(value.s)"),

@@ -66,6 +66,26 @@ def test_million_values_are_what_python_reads_or_quarantined(spark: SparkSession
     assert read_there.total() > 600_000, read_there
 
 
+@pytest.mark.parametrize("kind", ["STRING", "DECIMAL(12,2)", "ARRAY<DECIMAL(12,2)>", "MAP<STRING,TIMESTAMP>"])
+def test_from_json_of_the_contract_reads_as_the_schema_does(spark: SparkSession, kind: str) -> None:
+    chance = random.Random(29)
+    texts = [make_object({"n": kind}, chance) for _ in range(300)]
+    texts += ["", "null", "[1]", '{"n":1}{"n":2}', '{"n":1} x', "{'n':1}", '{"m":1}', "{", '{"n":"\\ud800"}']
+    written = "hex(to_csv(struct(%s)))" if kind.startswith(("ARRAY", "MAP", "STRUCT")) else "CAST(%s AS STRING)"
+
+    by_sql, by_schema = (
+        interpret_values(spark, contract, [text.encode() for text in texts])
+        for contract in (
+            make_keyed(written % f"from_json(value, 'n {kind}').n", format="text", schema=""),
+            make_keyed(written % "value.n", schema=f"n {kind}"),
+        )
+    )
+
+    assert [(row.k_it, row.reason is None) for row in by_sql] == [(r.k_it, r.reason is None) for r in by_schema]
+    assert {row.reason for row in by_sql} == {None, "SQL failed: key it"}
+    assert sum(row.k_it is not None for row in by_sql) > 30
+
+
 def test_number_with_a_huge_exponent_costs_no_time(spark: SparkSession) -> None:
     contract = make_contract(schema="a STRUCT<b: ARRAY<DECIMAL(10, 2)>>, c STRING")
     literals = [b"1e99999999", b"-1.5E+9999999", b"1e-99999999", b'"1e99999999"', b'"1e-99999999"']

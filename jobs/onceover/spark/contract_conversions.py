@@ -1,0 +1,58 @@
+"""The conversions in a contract's SQL that may make null or another value of a text, and that the check refuses."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pyspark.sql.types import DataType, StringType, StructType
+
+from onceover.spark.catalyst import get_name, get_type, list_children, walk
+from onceover.spark.contract_sql import is_guarded
+from onceover.spark.json_fields import READABLE_TYPES, list_unreadable_types
+
+_READERS: Final = {"CsvToStructs": "from_csv", "XmlToStructs": "from_xml"}
+_VARIANTS: Final = {"ParseJson", "ToVariantObject", "VariantGet"}
+CONVERSIONS: Final = {"Cast", "JsonToStructs", *_READERS, *_VARIANTS}
+"""Classes of expressions that `find_refused_conversion` looks at."""
+_TEXTS: Final = ("string", "char")
+_CASTS: Final = {
+    "decimal": ("one number of 30 bytes can take minutes", "CAST(... AS DECIMAL(28, 6))"),
+    "timestamp": ("Spark adds today's date to a time", "CAST(... AS TIMESTAMP)"),
+}
+
+
+def find_refused_conversion(expression: Any) -> tuple[str, str] | None:
+    """Return what is wrong with a conversion in the analyzed expression, and what to write; None if nothing is."""
+    for node in walk(expression):
+        name, kind = get_name(node), node.dataType().catalogString()
+        if name in _VARIANTS or (name == "Cast" and "variant" in kind):
+            return "makes a VARIANT, which rounds numbers", "take from_json(...), or get_json_object(...) and a cast"
+        if name == "JsonToStructs" and (refused := _refuse_json(node, get_type(node))):
+            return refused
+        if name in _READERS and not _has_strings_alone(get_type(node)):
+            what = f"makes null by {_READERS[name]} of a text that is no value of its type"
+            return what, "declare each field there as STRING, and cast it"
+        for refused_kind, (why, instead) in _CASTS.items():
+            if name == "Cast" and refused_kind in kind and not is_guarded(node, refused_kind) and _holds_text(node):
+                what = f"makes a {refused_kind} out of a text, and {why}"
+                return what, f"declare it in the schema, or cast one string at a time, such as {instead}"
+    return None
+
+
+def _refuse_json(node: Any, kind: DataType) -> tuple[str, str] | None:
+    if node.options().size():
+        return "gives from_json options", 'leave them out: it reads as format = "json" does'
+    if not isinstance(kind, StructType):
+        example = """from_json('{"all":' || ... || '}', 'all ARRAY<INT>').all"""
+        return f"reads {kind.simpleString().upper()} by from_json", f"read an object with it, as in {example}"
+    for field, inner in list_unreadable_types(kind):
+        return f"reads field {field} as {inner} by from_json", f"declare it as {READABLE_TYPES}"
+    return None
+
+
+def _has_strings_alone(kind: DataType) -> bool:
+    return isinstance(kind, StructType) and all(isinstance(field.dataType, StringType) for field in kind.fields)
+
+
+def _holds_text(node: Any) -> bool:
+    return any(text in child.dataType().catalogString() for child in list_children(node) for text in _TEXTS)
