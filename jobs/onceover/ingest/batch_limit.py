@@ -1,11 +1,15 @@
-"""How much a batch may read after one was too large: half as much each time, twice as much with each that lands."""
+"""How much a batch may read after one was too large: half as much, and twice as much again once some have landed: more
+of them each time that twice as much was too large."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from onceover.model.offsets import OffsetRange
+
+_MOST_PATIENCE: Final = 64
 
 
 @dataclass(slots=True)
@@ -13,6 +17,10 @@ class BatchLimit:
     """The most offsets of the next batch; None is no limit but the policy's."""
 
     most: int | None = None
+    _patience: int = 1
+    """Batches that land until the next may be twice as large."""
+    _landed: int = 0
+    _has_grown: bool = False
 
     def clip(self, ranges: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
         """Return the beginnings of the ranges, in proportion to their lengths; of each at least one offset, or of some
@@ -28,9 +36,15 @@ class BatchLimit:
 
     def halve(self, ranges: Sequence[OffsetRange]) -> None:
         """Note that a batch of these ranges was too large."""
-        self.most = max(1, sum(map(len, ranges)) // 2)
+        if self._has_grown:
+            self._patience = min(2 * self._patience, _MOST_PATIENCE)
+        self.most, self._landed, self._has_grown = max(1, sum(map(len, ranges)) // 2), 0, False
 
     def relax(self, ranges: Sequence[OffsetRange]) -> None:
         """Note that a batch of these ranges landed."""
-        if self.most is not None:
-            self.most = 2 * self.most if sum(map(len, ranges)) >= self.most // 2 else None
+        if self.most is not None and sum(map(len, ranges)) < self.most // 2:
+            self.most, self._patience, self._landed, self._has_grown = None, 1, 0, False
+        elif self.most is not None:
+            self._landed += 1
+            if self._landed >= self._patience:
+                self.most, self._landed, self._has_grown = 2 * self.most, 0, True

@@ -77,12 +77,13 @@ class SuspectRanges:
 
     def blame(self, ranges: Sequence[OffsetRange], why: str) -> bool:
         """Have these ranges, whose batch failed by a record, read alone, or searched if it was one. Return whether to
-        go on: not if it was searched before."""
+        go on. If not, half as much is to be read at once: it was searched before, or a search has blamed no record, and
+        only a single offset is worth another."""
         if len(ranges) > 1:
             log.warning("a batch of %d Kafka partitions failed, reading one by one: %s", len(ranges), why)
             self._alone |= {each.source for each in ranges}
             return True
-        if (ranges[0].source, ranges[0].start) in self._searched:
+        if (ranges[0].source, ranges[0].start) in self._searched or (self._searched and len(ranges[0]) > 1):
             return False
         self.hold(ranges, why)
         return True

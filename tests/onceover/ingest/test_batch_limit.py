@@ -36,3 +36,20 @@ def test_limit_grows_until_it_limits_nothing() -> None:
     assert sizes == [249, 500, 1000, 1000]
     limit.relax(RANGES[2:])
     assert limit == BatchLimit(), "a batch that no limit applied to ends it"
+
+
+def test_size_that_is_too_large_is_tried_ever_less_often() -> None:
+    limit, too_large, landed = BatchLimit(), 0, 0
+    for _ in range(500):
+        clipped = limit.clip(RANGES)
+        if sum(map(len, clipped)) > 300:
+            too_large += 1
+            limit.halve(clipped)
+        else:
+            landed += 1
+            limit.relax(clipped)
+    assert landed > 480, "one that fits is half as large as one that does not"
+    assert 9 < too_large < 20
+    for _ in range(300):
+        limit.relax(limit.clip(RANGES))
+    assert limit.clip(RANGES) == tuple(RANGES), "it grows again"
