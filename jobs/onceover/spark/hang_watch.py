@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from onceover.errors import HungSparkError, SparkLostError
 
 CPU_SECONDS: Final = 30.0
-"""That Spark's JVM may work on a batch, besides CPU_SECONDS_AN_OFFSET: a record of many `from_json` takes a millisecond,
-most take fifty times less."""
+"""That Spark's JVM may work on a batch, besides CPU_SECONDS_AN_OFFSET: a record of many `from_json` takes a
+millisecond, most take fifty times less."""
 CPU_SECONDS_AN_OFFSET: Final = 0.002
 LEAST_LOAD: Final = 0.05
 """Of one processor, over the whole batch: a JVM that waits for Kafka or for raw does not evaluate."""

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
+from typing import TypeVar
 
 from onceover.cli.doctor.outcome import SECONDS, Outcome
 from onceover.config.endpoints import address
-from onceover.context import open_pipeline
+from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import OnceoverError, TerminalError
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.client import Admin
 from onceover.kafka.topic import AHEAD, HOUR_MS, UNPACKED, TopicPolicy
 from onceover.ledger.hidden_offsets import list_hidden
 from onceover.ledger.log_retention import read_log_retention
+from onceover.ledger.poison import list_suspect
 from onceover.model.hidden_offsets import HiddenOffsets
 from onceover.model.pipeline import Pipeline
+from onceover.model.poison import SuspectRange
 from onceover.model.record import LARGEST_RECORD
 from onceover.model.wording import pluralize
 
+_T = TypeVar("_T")
 ON_CALL_MS = 24 * HOUR_MS
 """Time that people may need until a hole is repaired."""
 LONGEST_TRANSACTION = timedelta(minutes=15)
@@ -45,7 +49,8 @@ def _check_topic(where: str, pipeline: Pipeline) -> Iterator[Outcome]:
         with closing(Topic(where, name, pipeline.ingest.isolation, pipeline.kafka, timeout=SECONDS)) as topic:
             facts, policy = topic.facts(), _read_policy(topic)
     except TerminalError as error:  # there is no such topic
-        yield Outcome(check, "wrong" if _has_run(pipeline) else "note", str(error))
+        has_run = _read(pipeline, PipelineContext.is_registered, True)  # unknown: rather one alarm too many
+        yield Outcome(check, "wrong" if has_run else "note", str(error))
         return
     except OnceoverError as error:
         yield Outcome(check, "wrong", str(error))
@@ -53,17 +58,20 @@ def _check_topic(where: str, pipeline: Pipeline) -> Iterator[Outcome]:
     held = sum(facts.end[p] - facts.earliest[p] for p in facts.end)
     yield Outcome(check, "fine", f"{name}: {pluralize(len(facts.end), 'Kafka partition')}, {held:,} offsets")
     yield from _check_transactions(check, pipeline, facts)
+    yield from _check_suspects(check, pipeline)
     if isinstance(policy, OnceoverError):
         yield Outcome(check, "note", f"its settings cannot be read: {policy}")
     else:
-        noted_ms = None if policy.retention_bytes is None else _read_retention(pipeline)
+        noted_ms = None if policy.retention_bytes is None else _read(pipeline, _read_retention, None)
         yield from check_settings(check, pipeline, policy, noted_ms)
 
 
 def _check_transactions(check: str, pipeline: Pipeline, facts: TopicFacts) -> Iterator[Outcome]:
     """Name what open transactions hide now, and since when ingest has seen them."""
     found = [HiddenOffsets(p, facts.end[p], count, None) for p in facts.end if (count := facts.count_hidden(p))]
-    seen = _read_hidden(pipeline, facts.generation) if found else {}
+    nothing: list[HiddenOffsets] = []
+    noted = _read(pipeline, lambda context: list_hidden(context.ledger, pipeline.name, facts.generation), nothing)
+    seen = {(each.kafka_partition, each.first): each.since for each in noted}
     for each in found:
         since = seen.get((each.kafka_partition, each.first))
         is_old = since is not None and datetime.now(UTC) - since > LONGEST_TRANSACTION
@@ -77,14 +85,21 @@ def _check_transactions(check: str, pipeline: Pipeline, facts: TopicFacts) -> It
         yield Outcome(check, "wrong" if is_old else "note", what)
 
 
-def _read_hidden(pipeline: Pipeline, generation: str) -> Mapping[tuple[int, int], datetime | None]:
-    """Return since when ingest has seen an open transaction, by Kafka partition and offset."""
+def _check_suspects(check: str, pipeline: Pipeline) -> Iterator[Outcome]:
+    """Name what waits for the search for a record that ends Spark."""
+    nothing: list[SuspectRange] = []
+    for each in _read(pipeline, lambda context: list_suspect(context.ledger, pipeline.name), nothing):
+        what = "waits while ingest searches it for a record that ends Spark, or never lets it end"
+        yield Outcome(check, "note", f"{each.offsets} {what}: {each.why}")
+
+
+def _read(pipeline: Pipeline, read: Callable[[PipelineContext], _T], unknown: _T) -> _T:
+    """Return what is read with the pipeline's context; `unknown` if that fails, which another check names."""
     try:
         with open_pipeline(pipeline, "doctor") as context:
-            hidden = list_hidden(context.ledger, pipeline.name, generation)
-    except OnceoverError:  # another check names it
-        return {}
-    return {(each.kafka_partition, each.first): each.since for each in hidden}
+            return read(context)
+    except OnceoverError:
+        return unknown
 
 
 def _read_policy(topic: Topic) -> TopicPolicy | OnceoverError:
@@ -94,13 +109,9 @@ def _read_policy(topic: Topic) -> TopicPolicy | OnceoverError:
         return error
 
 
-def _read_retention(pipeline: Pipeline) -> int | None:
+def _read_retention(context: PipelineContext) -> int | None:
     """Return for how many ms the topic keeps records, as ingest noted last; None for ever, or unknown."""
-    try:
-        with open_pipeline(pipeline, "doctor") as context:
-            seconds = read_log_retention(context.ledger, pipeline.name)
-    except OnceoverError:  # another check names it
-        return None
+    seconds = read_log_retention(context.ledger, context.pipeline.name)
     return None if seconds is None else round(seconds * 1000)
 
 
@@ -189,11 +200,3 @@ def _advise(topic: str, setting: str) -> str:
 
 def _format_hours(milliseconds: int) -> str:
     return f"{round(milliseconds / HOUR_MS, 2):,g} h"
-
-
-def _has_run(pipeline: Pipeline) -> bool:
-    try:
-        with open_pipeline(pipeline, "doctor") as context:
-            return context.is_registered()
-    except OnceoverError:
-        return True  # unknown: rather one alarm too many
