@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from pyspark.sql.types import DataType, StringType, StructType
 
 from onceover.spark.catalyst import get_name, get_type, list_children, walk
-from onceover.spark.contract_sql import is_guarded
+from onceover.spark.contract_guards import GUARDED, find_guarded_type
 from onceover.spark.json_fields import READABLE_TYPES, list_unreadable_types
 
 _READERS: Final = {"CsvToStructs": "from_csv", "XmlToStructs": "from_xml"}
@@ -15,10 +16,7 @@ _VARIANTS: Final = {"ParseJson", "ToVariantObject", "VariantGet"}
 CONVERSIONS: Final = {"Cast", "JsonToStructs", *_READERS, *_VARIANTS}
 """Classes of expressions that `find_refused_conversion` looks at."""
 _TEXTS: Final = ("string", "char")
-_CASTS: Final = {
-    "decimal": ("one number of 30 bytes can take minutes", "CAST(... AS DECIMAL(28, 6))"),
-    "timestamp": ("Spark adds today's date to a time", "CAST(... AS TIMESTAMP)"),
-}
+_UNGUARDED: Final = re.compile(rf"(?:^|[<,:])({'|'.join(GUARDED)})")
 
 
 def find_refused_conversion(expression: Any) -> tuple[str, str] | None:
@@ -32,10 +30,10 @@ def find_refused_conversion(expression: Any) -> tuple[str, str] | None:
         if name in _READERS and not _has_strings_alone(get_type(node)):
             what = f"makes null by {_READERS[name]} of a text that is no value of its type"
             return what, "declare each field there as STRING, and cast it"
-        for refused_kind, (why, instead) in _CASTS.items():
-            if name == "Cast" and refused_kind in kind and not is_guarded(node, refused_kind) and _holds_text(node):
-                what = f"makes a {refused_kind} out of a text, and {why}"
-                return what, f"declare it in the schema, or cast one string at a time, such as {instead}"
+        if name == "Cast" and _holds_text(node) and not find_guarded_type(node) and (made := _UNGUARDED.search(kind)):
+            kind = made[1].upper()
+            what = f"makes {kind}s of several texts at once, of which none is looked at"
+            return what, f"cast one at a time, such as by transform(..., text -> CAST(text AS {kind}))"
     return None
 
 
