@@ -23,6 +23,7 @@ ROUNDS = int(os.environ.get("ONCEOVER_WALK_ROUNDS", "1"))
 """How often each feature and fault comes; a round takes one to two minutes."""
 
 
+@pytest.mark.largest
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_features_in_random_order_count_each_record_once(lanes: Callable[..., Lane], jobs: Jobs, seed: int) -> None:
     walk = Walk(lanes(), jobs, Random(seed))

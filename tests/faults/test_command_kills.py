@@ -76,6 +76,7 @@ def kill_while_it_waits(lane: Lane, lock: str, *command: str) -> None:
     end_lease(lane)
 
 
+@pytest.mark.largest
 def test_killed_commands_change_nothing_and_are_repeated(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(10))

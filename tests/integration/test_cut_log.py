@@ -123,6 +123,7 @@ def test_contents_are_compared_only_if_all_raw_is_there(
     assert [lane.explain(at)["state"] for at in (0, 5, 10)] == ["certified"] * 3
 
 
+@pytest.mark.largest
 def test_window_that_lost_its_raw_is_given_up(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
     land_cut_and_grow(lane, stack)

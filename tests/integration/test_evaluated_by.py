@@ -18,6 +18,7 @@ from onceover.spark.session import read_zone_data
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
 
+@pytest.mark.largest
 def test_explain_names_what_evaluated_the_records(lanes: Callable[..., Lane]) -> None:
     lane = lanes()
     lane.produce([event(0), event(1), make_nameless(2)])

@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare]
 GROUPS_OF_ONE = "from onceover.repair import groups\ngroups.MOST_WINDOWS = 1\n"
 
 
+@pytest.mark.largest
 def test_repair_by_groups_says_in_the_terminal_what_is_left(
     lanes: Callable[..., Lane], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,6 +185,7 @@ def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) ->
     assert_proved(lane, 0)
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> None:
     lane = lanes()

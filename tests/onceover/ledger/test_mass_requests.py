@@ -64,6 +64,7 @@ def count_cpu_seconds(connection: Connection) -> float:
     return float(own + server.user + server.system)
 
 
+@pytest.mark.largest
 def test_landings_go_on_beside_a_request_for_all_windows(connection: Connection, ledger: LargeLedger) -> None:
     epoch = drivers.acquire(connection, NAME, "test")
     with LateRecords(epoch) as late:

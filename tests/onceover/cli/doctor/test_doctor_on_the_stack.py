@@ -153,6 +153,7 @@ def test_replicas_beyond_datanodes_are_wrong_if_required(
     assert "replace-datanode-on-failure.policy=DEFAULT needs another in its place" in wrong
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 @pytest.mark.airflow
 def test_unknown_connection_missing_master_and_pool_are_wrong(stack: Stack, airflow: AirflowRest) -> None:
@@ -175,6 +176,7 @@ def test_unknown_connection_missing_master_and_pool_are_wrong(stack: Stack, airf
     assert reported(checks.check_airflow(), "wrong") == ""
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 @pytest.mark.airflow
 def test_connection_without_a_known_password_is_a_note(
