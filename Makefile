@@ -59,7 +59,7 @@ test-airflow: # Airflow waits more than it works, so it shares the cores with th
 	@$(PYTEST) -q -m "airflow and stack and not rare" $(NAMED)
 	@$(SAY_SECONDS)
 
-test-faults: setup ## The rest, an hour: kills and outages one by one, clusters, each other way to fail
+test-faults: setup ## The rest, three quarters of an hour: kills and outages one by one, clusters, each other way to fail
 	@$(MAKE) $(BESIDE) test-rare-pipelines test-rare-parts
 	@$(SAY_SECONDS)
 

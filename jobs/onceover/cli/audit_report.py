@@ -59,7 +59,11 @@ def show(pipeline: str, result: Mapping[str, Any]) -> None:
     say(
         f"{pluralize(result['windows'], 'window')}, {result['differing']:,} differ; "
         f"{pluralize(result['offsets'], 'offset')} read, {pluralize(result['records'], 'record')} delivered"
-        + (f", {without:,} without a record (markers, aborted, compacted, or of other windows)" if without > 0 else "")
+        + (
+            f", {without:,} without one (markers, aborted, compacted, quarantined, of other windows)"
+            if without > 0
+            else ""
+        )
     )
     say(
         f"{pluralize(result['held_by_both'], 'record')} in Kafka and raw, {result['only_in_raw']:,} only in raw, "

@@ -13,7 +13,8 @@ from onceover.spark.json_fields import READABLE_TYPES, list_unreadable_types
 
 _READERS: Final = {"CsvToStructs": "from_csv", "XmlToStructs": "from_xml"}
 _VARIANTS: Final = {"ParseJson", "ToVariantObject", "VariantGet"}
-CONVERSIONS: Final = {"Cast", "JsonToStructs", *_READERS, *_VARIANTS}
+_PATHS: Final = {f"XPath{kind}" for kind in ("Boolean", "Double", "Float", "Int", "Long", "Short")}
+CONVERSIONS: Final = {"Cast", "JsonToStructs", *_READERS, *_VARIANTS, *_PATHS}
 """Classes of expressions that `find_refused_conversion` looks at."""
 _TEXTS: Final = ("string", "char")
 _UNGUARDED: Final = re.compile(rf"(?:^|[<,:])({'|'.join(GUARDED)})")
@@ -27,11 +28,13 @@ def find_refused_conversion(expression: Any) -> tuple[str, str] | None:
             return "makes a VARIANT, which rounds numbers", "take from_json(...), or get_json_object(...) and a cast"
         if name == "JsonToStructs" and (refused := _refuse_json(node, get_type(node))):
             return refused
+        if name in _PATHS:
+            return "makes 0 by xpath of a text that is no number", "take xpath_string(...) and a cast"
         if name in _READERS and not _has_strings_alone(get_type(node)):
             what = f"makes null by {_READERS[name]} of a text that is no value of its type"
             return what, "declare each field there as STRING, and cast it"
         if name == "Cast" and _holds_text(node) and not find_guarded_type(node) and (made := _UNGUARDED.search(kind)):
-            kind = made[1].upper()
+            kind = {"decimal": "DECIMAL(28, 6)"}.get(made[1], made[1].upper())
             what = f"makes {kind}s of several texts at once, of which none is looked at"
             return what, f"cast one at a time, such as by transform(..., text -> CAST(text AS {kind}))"
     return None
@@ -41,8 +44,10 @@ def _refuse_json(node: Any, kind: DataType) -> tuple[str, str] | None:
     if node.options().size():
         return "gives from_json options", 'leave them out: it reads as format = "json" does'
     if not isinstance(kind, StructType):
-        example = """from_json('{"all":' || ... || '}', 'all ARRAY<INT>').all"""
-        return f"reads {kind.simpleString().upper()} by from_json", f"read an object with it, as in {example}"
+        return (
+            f"reads {kind.simpleString().upper()} by from_json",
+            "read an object with it: from_json(..., 'n INT, s STRING')",
+        )
     for field, inner in list_unreadable_types(kind):
         return f"reads field {field} as {inner} by from_json", f"declare it as {READABLE_TYPES}"
     return None

@@ -23,9 +23,15 @@ _NO_DECIMAL: Final = r"[eE][+-]?\d{3}|\d[\d.]{100}|(?!\d)\p{Nd}"
 _MAYBE_ROUNDED: Final = rf"{LONG_NUMBER}|\d[eE]\+?\d{{3}}"
 """A number that a double may not hold, of too many digits or too large an exponent."""
 _BLANK: Final = r"[\x00-\x20\x7F]*"
-_NUMBER: Final = rf"^{_BLANK}[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:nan|inf|infinity)){_BLANK}$"
+_NUMBER: Final = rf"^{_BLANK}[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:nan|inf|infinity)){_BLANK}\z"
 _NOT_ZERO: Final = "^[^eE]*[1-9]"
-_DATED: Final = rf"^{_BLANK}[+-]?\d{{4,6}}-\d\d?-\d\d?(?!\d)[^A-Za-z]*(?:T[^A-Za-z]*)?(?:(?:Z|UTC|GMT|UT)[^A-Za-z]*)?$"
+_DATE: Final = r"[+-]?\d{4,6}-\d\d?-\d\d?"
+_TIME: Final = r"[T ](?:[01]?\d|2[0-3]):[0-5]?\d(?::[0-5]?\d(?:\.\d*)?)?"
+_ZONE: Final = r"(?: ?(?:Z|(?:UTC|GMT|UT)?[+-](?:0?\d|1[0-8])(?::?\d\d(?::?\d\d)?)?|UTC|GMT|UT))?"
+_DATED: Final = rf"^{_BLANK}{_DATE}(?:{_TIME}{_ZONE})?{_BLANK}\z"
+_WITHOUT_ZONE: Final = rf"^{_BLANK}{_DATE}(?:{_TIME})?{_BLANK}\z"
+_FRACTION: Final = r"-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)"
+_MOST_DIGITS: Final = 20  # of a number that the decimal below holds: with a sign, a digit and a point, 18 behind it
 _Unfit = tuple[Callable[[Column], Column], str]
 _NO_NUMBER: Final[_Unfit] = (lambda text: ~text.rlike(_NUMBER), "is no plain number")
 _UNFIT: Final[Mapping[str, _Unfit]] = {
@@ -34,13 +40,13 @@ _UNFIT: Final[Mapping[str, _Unfit]] = {
     ),
     "double": _NO_NUMBER,
     "float": _NO_NUMBER,
-    "date": (lambda text: ~text.rlike(_DATED), "is no whole date"),
+    "date": (lambda text: ~text.rlike(_DATED), "is no whole date, or one with a time that is none"),
+    "timestamp_ntz": (lambda text: ~text.rlike(_WITHOUT_ZONE), "is no date and time without a time zone"),
     "timestamp": (
         lambda text: ~text.rlike(_DATED), "is no timestamp with a date and, if it has a time zone, with its offset"
     ),
 }  # fmt: skip
 GUARDED: Final = tuple(_UNFIT)
-"""Types that are guarded; a timestamp without a time zone as one with it."""
 _PARSERS: Final = {"ParseToTimestamp", "ParseToDate"}
 _WITH_PATTERN: Final = {"ToNumber", "TryToNumber"}
 
@@ -51,7 +57,7 @@ def find_guarded_type(node: Any) -> str | None:
     # Spark makes a cast of to_timestamp and to_date without a pattern, but only after the analysis.
     if name not in ("Cast", *_WITH_PATTERN) and not (name in _PARSERS and len(children) == 1):
         return None
-    kind = re.match("[a-z]*", node.dataType().simpleString())
+    kind = re.match("[a-z_]*", node.dataType().simpleString())
     return kind[0] if kind and kind[0] in _UNFIT and children[0].dataType().simpleString() == "string" else None
 
 
@@ -88,8 +94,21 @@ def refuse_rounded(text: Column, found: Column) -> Column:
     have put a character in place of bytes that are none."""
     why = F.lit("get_json_object may have rounded a number, or the text is not UTF-8; from_json reads it exactly")
     # The text first: only where it holds such a number is the object looked for twice.
-    may_differ = (text.rlike(_MAYBE_ROUNDED) & found.rlike(NO_STRING)) | ~F.is_valid_utf8(text)
+    is_rounded = text.rlike(_MAYBE_ROUNDED) & found.rlike(NO_STRING) & _has_rounded(text)
+    may_differ = is_rounded | ~F.is_valid_utf8(text)
     return F.when(may_differ, F.raise_error(why).cast("string")).otherwise(found)
+
+
+def _has_rounded(text: Column) -> Column:
+    """Return whether the text has a number, or digits in a string, that a double does not hold."""
+
+    def is_rounded(number: Column) -> Column:
+        wide = "DECIMAL(38, 18)"
+        is_kept = number.try_cast("double").cast("string").try_cast(wide) == number.try_cast(wide)
+        is_long = (F.length(number) > _MOST_DIGITS) | ~F.coalesce(is_kept, F.lit(False))
+        return F.when(number.rlike("[eE]"), number.rlike(_MAYBE_ROUNDED)).otherwise(is_long)
+
+    return F.exists(F.regexp_extract_all(text, F.lit(_FRACTION), F.lit(0)), is_rounded)
 
 
 def _refuse(text: Column, value: Column, is_refused: Column, why: str, kind: str, node: Any) -> Column:

@@ -22,12 +22,13 @@ _WRITERS = {"DateFormatClass", "FromUnixTime"}
 _WRITERS_BY_OPTION = {"StructsToJson", "StructsToCsv", "StructsToXml"}
 _THROWN = (Py4JJavaError, PySparkException)
 _ZONE = ("time zone", "take a name such as Europe/Oslo, or an offset such as +01:00")
+_REGEX = ("regex", "correct it; count its backslashes, which TOML and SQL halve in double quotes")
 _PREPARED = {
-    "RLike": ("regex", "correct it; count its backslashes, which TOML and SQL halve in double quotes"),
+    **dict.fromkeys(("RLike", "RegExpExtract", "RegExpExtractAll", "RegExpReplace", "RegExpInStr"), _REGEX),
     "Like": ("LIKE pattern", r"write a backslash only before %, _ or another one"),
     **{"FromUTCTimestamp": _ZONE, "ToUTCTimestamp": _ZONE},
 }
-WITH_CONSTANTS = {*_READERS, *_WRITERS, *_WRITERS_BY_OPTION, *_PREPARED}
+WITH_CONSTANTS = {"GetJsonObject", *_READERS, *_WRITERS, *_WRITERS_BY_OPTION, *_PREPARED}
 """Classes of expressions whose constants `find_refused_constant` looks at."""
 _OPTIONS = {"timestampformat", "timestampntzformat", "dateformat"}
 
@@ -79,9 +80,11 @@ def find_refused_constant(spark: SparkSession, expression: Any) -> tuple[str, st
             return f"datetime pattern '{pattern.text}'", pattern.suggest_other()
     for node in walk(expression):
         name, children = get_name(node), list_children(node)
-        if name in _PREPARED and children[1].foldable():
+        if name == "GetJsonObject" and children[1].foldable() and not str(children[1].eval(None)).startswith("$"):
+            return f"path {children[1].sql()}", "begin it with `$`, as in get_json_object(..., '$.name')"
+        if name in _PREPARED and all(child.foldable() for child in children[1:]):
             literals = getattr(getattr(jvm.org.apache.spark.sql.catalyst.expressions, "Literal$"), "MODULE$")
-            tried = [literals.default(children[0].dataType()), children[1]]
+            tried = [literals.default(children[0].dataType()), *children[1:]]
             try:
                 node.withNewChildren(jvm.PythonUtils.toSeq(tried)).eval(None)
             except _THROWN:

@@ -45,17 +45,18 @@ _NATIVE: Final = (BooleanType, ByteType, ShortType, IntegerType, LongType)
 """`from_json` takes no other JSON for these than their values."""
 _WRITTEN: Final = (DecimalType, DateType, TimestampType, TimestampNTZType)
 """Read as text, and cast from it."""
+# A `$` in these patterns would take a newline behind the value.
 _DATE: Final = r"(?!0000)\d{4}-\d{2}-\d{2}"
 _TIME: Final = r"\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6}0*)?)?"
 _ZONE: Final = r"(?:Z|[+-]\d{2}:?\d{2})?"
 _PATTERNS: Final[Mapping[type[DataType], str]] = {
-    DateType: f"^{_DATE}$",
-    TimestampType: f"^{_DATE}[T ]{_TIME}{_ZONE}$",
-    TimestampNTZType: f"^{_DATE}[T ]{_TIME}$",
+    DateType: rf"^{_DATE}\z",
+    TimestampType: rf"^{_DATE}[T ]{_TIME}{_ZONE}\z",
+    TimestampNTZType: rf"^{_DATE}[T ]{_TIME}\z",
 }
-_EXPONENT: Final = r"^-?(?=[\d.]{1,16}[eE])\d+(?:\.\d+)?[eE][+-]?\d{1,2}$"
+_EXPONENT: Final = r"^-?(?=[\d.]{1,16}[eE])\d+(?:\.\d+)?[eE][+-]?\d{1,2}\z"
 """A number of at most 15 digits and an exponent: two of them that differ are different doubles."""
-_INTEGER_OR_WORD: Final = r"^(?:-?\d+|true|false)$"
+_INTEGER_OR_WORD: Final = r"^(?:-?\d+|true|false)\z"
 NO_STRING: Final = r'^(?:-?\d+\.\d|"-?Infinity"|[\[{])'
 """The text that `from_json` makes of a number with a fraction, or of an array or an object, begins so."""
 _FIRST: Final = '-0123456789"[{'
@@ -180,7 +181,7 @@ def _read_decimal(kind: DecimalType, raw: Column, text: Column, token: Column | 
 def _cast_exactly(kind: DecimalType, written: Column) -> Column:
     """Return the decimal, null unless the text is a plain number that needs no rounding."""
     whole, cast = kind.precision - kind.scale, written.try_cast(kind)
-    pattern = rf"^-?0*\d{{{min(whole, 1)},{whole}}}(?:\.(?=\d)\d{{0,{kind.scale}}}0*)?$"
+    pattern = rf"^-?0*\d{{{min(whole, 1)},{whole}}}(?:\.(?=\d)\d{{0,{kind.scale}}}0*)?\z"
     has_exponent = written.rlike(_EXPONENT) & (cast.cast("double") == written.try_cast("double"))
     return F.when(written.rlike(pattern) | has_exponent, cast)
 

@@ -21,9 +21,29 @@ pytestmark = pytest.mark.spark
 
 JANUARY = datetime(2024, 1, 2, 10, tzinfo=UTC).replace(tzinfo=None)  # as Spark hands it out
 DATES = {"2024-01-02": JANUARY.date(), "2024-1-2": JANUARY.date(), "2024-01-02 10:00:00": JANUARY.date()}
-NO_DATES = ["2024", "2024-01", "2024-01-02 soon", "2024-01-02 10:00 AM", "2024-13-02", "soon", "12:30", ""]
+NO_DATES = ["2024-02-29 99:99", "2024-02-29 24:00:00", "2024-02-29 10:15:60", "2024-02-29 .", "2024-02-29T", "2024"]
+NO_DATES += [
+    "2024-02-29 10:",
+    "2024-02-29T10:15:00+19:00",
+    "2024-02-29T10:15:00\u200b",
+    "2024-02-29 10",
+    "2024-01",
+    "2024-01-02 soon",
+    "2024-01-02 10:00 AM",
+    "2024-13-02",
+    "soon",
+    "12:30",
+    "",
+]
 TIMELESS = ["2024", "2024-01", "2024-01 10:00", "12:30", "T09:15:00", " 9:15", "soon", ""]
-TIMELESS += ["2024-01-02 10:00 Europe/Berlin", "2024-01-02T10:00:00CET"]
+TIMELESS += [
+    "2024-01-02 10",
+    "2024-01-02T10",
+    "2024-01-02 10:00+19:00",
+    "2024-01-02 10:00\u2028",
+    "2024-01-02 10:00 Europe/Berlin",
+    "2024-01-02T10:00:00CET",
+]
 
 # SQL over a STRING `a` and a DOUBLE `b`: texts that it takes, with their values, and texts that it does not.
 Cases = Mapping[str, tuple[Mapping[str, Any], Sequence[str]]]
@@ -49,6 +69,11 @@ CASTS: Cases = {
         {"1.5": "1.5", "-inf": "-Infinity", "nan": "NaN"},
         ["5d", "1e39", "-1e-50", "0.000000e0f"],
     ),
+    "CAST(CAST(value.a AS TIMESTAMP_NTZ) AS TIMESTAMP)": (
+        {"2024-01-02T10:00": JANUARY, " 2024-01-02 10:00:00.0 ": JANUARY},
+        ["2024-01-02T10:00:00+05:30", "2024-01-02 10:00 UTC+01:00", "2024-01-02 10:00Z", "12:30", "2024"],
+    ),
+    "try_cast(value.a AS TIMESTAMP_NTZ)::TIMESTAMP": ({"2024-01-02T10:00": JANUARY, "2024-01-02T10:00Z": None}, []),
     "CAST(exp(value.b) AS DECIMAL(9, 2))": ({"0": Decimal("1.00")}, ["1000"]),
     "CAST(CAST(exp(value.b) AS FLOAT) AS DECIMAL(9, 2))": ({"0": Decimal("1.00")}, ["100", "1000"]),
     "CAST(acos(value.b) AS DECIMAL(9, 2))": ({"1": Decimal("0.00")}, ["2"]),
@@ -64,6 +89,8 @@ CASTS: Cases = {
             '{"n":12345678901234567890}': "12345678901234567890",
             '{"n":"x","m":0.12345678901234567890}': "x",
             '{"n":[1,2.5]}': "[1,2.5]",
+            '{"n":0.30000000000000004}': "0.30000000000000004",
+            '{"n":-0.3000000000000001,"m":"12345678901234567890"}': "-0.3000000000000001",
         },
         # Of the last, get_json_object does not tell whether it is a number or a string.
         [

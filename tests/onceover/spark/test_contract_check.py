@@ -271,6 +271,8 @@ def test_time_of_day_has_no_other_way_to_the_clock(spark: SparkSession, sql: str
         ("from_csv(key, 'at TIMESTAMP').at", "makes null by from_csv of a text that is no value of its type"),
         ("from_csv(key, 'n INT, s STRING').n", "declare each field there as STRING, and cast it"),
         ("from_xml(key, 'n INT').n", "makes null by from_xml"),
+        ("xpath_int(key, 'a/b')", "makes 0 by xpath of a text that is no number; take xpath_string(...) and a cast"),
+        ("CAST(split(key, ',') AS ARRAY<DECIMAL(9, 1)>)[0]", "text -> CAST(text AS DECIMAL(28, 6)))"),
         ("from_json(key, 'n INT', map('mode', 'DROPMALFORMED')).n", "gives from_json options; leave them out"),
         ("from_json(key, 'ARRAY<INT>')[0]", "reads ARRAY<INT> by from_json; read an object with it"),
         ("from_json(key, 'MAP<STRING, INT>')['n']", "reads MAP<STRING,INT> by from_json; read an object with it"),

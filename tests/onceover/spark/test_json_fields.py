@@ -86,6 +86,20 @@ def test_from_json_of_the_contract_reads_as_the_schema_does(spark: SparkSession,
     assert sum(row.k_it is not None for row in by_sql) > 30
 
 
+@pytest.mark.parametrize("end", ["\\n", "\\r", "\\r\\n", "\\u0085", "\\u2028", " ", "\\u0000"])
+def test_text_with_a_line_break_behind_it_is_no_value(spark: SparkSession, end: str) -> None:
+    texts = {"d": "12", "e": "1e2", "t": "2024-02-29T10:15", "z": "2024-02-29T10:15:00Z", "n": "2024-02-29 10:15"}
+    contract = make_contract(
+        schema="d DECIMAL(12, 2), e DECIMAL(12, 2), t TIMESTAMP, z TIMESTAMP, n TIMESTAMP_NTZ, day DATE, l ARRAY<DATE>"
+    )
+    values = [f'{{"{name}":"{text}{end}"}}' for name, text in {**texts, "day": "2024-02-29"}.items()]
+    values += [f'{{"l":["2024-02-29{end}"]}}', f'{{"l":["2024-02-29","2024-02-29{end}"]}}']
+
+    found = list_reasons(spark, contract, [value.encode() for value in values])
+
+    assert all(reason and "is no " in reason for reason in found), found
+
+
 def test_number_with_a_huge_exponent_costs_no_time(spark: SparkSession) -> None:
     contract = make_contract(schema="a STRUCT<b: ARRAY<DECIMAL(10, 2)>>, c STRING")
     literals = [b"1e99999999", b"-1.5E+9999999", b"1e-99999999", b'"1e99999999"', b'"1e-99999999"']
