@@ -11,6 +11,7 @@ from tests.integration.releases import release
 
 from onceover.cli.doctor import check_kafka
 from onceover.ingest.driver import Ingest
+from onceover.ingest.report import format_progress
 from onceover.recovery.poison import list_quarantined_poison
 from onceover_local.stack.process import wait_for
 
@@ -28,12 +29,13 @@ def test_record_that_overflows_the_stack_is_quarantined_alone(lanes: Callable[..
     lane.produce([event(4, "a")], kafka_partition=1)
     with lane.driver() as driver:
         turn_until(driver, lambda: (0.0, "a") in lane.aggregates())
-        lane.produce([event(4, "a")], kafka_partition=1)
-        turn_until(driver, lambda: lane.aggregates()[0.0, "a"][0] == 2)
-        assert read_reasons(lane) == {}, "the search goes on, and did not hold up the other Kafka partition"
         (waiting,) = (each for each in check_kafka([lane.pipeline]) if "a record that ends Spark" in each.what)
         assert waiting.state == "note"
         assert waiting.what[8:].startswith("-0:0-5 waits while ingest searches it"), waiting.what
+        lane.produce([event(4, "a")], kafka_partition=1)
+        assert "-0:0-5 waits while it is searched" in format_progress(driver.turn())
+        turn_until(driver, lambda: lane.aggregates()[0.0, "a"][0] == 2)
+        assert read_reasons(lane) == {}, "the search goes on, and did not hold up the other Kafka partition"
         turn_until(driver, lambda: len(read_reasons(lane)) == 2)
     assert read_reasons(lane) == {(0, 1): "SQL failed: key kind", (0, 3): "SQL failed: key kind"}
     lane.ingest()

@@ -288,4 +288,5 @@ class Ingest:
             every_window_closed=every,
             open_windows=count_open_windows(self._connection, self._epoch.pipeline),
             hidden=list_hidden(self._connection, self._epoch.pipeline, facts.generation),
+            searched=self._suspects.waiting.ranges,
         )

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from onceover.model.batch import Landing
 from onceover.model.hidden_offsets import HiddenOffsets
+from onceover.model.offsets import OffsetRange
 from onceover.model.window import format_moment
 
 
@@ -16,7 +17,8 @@ class Progress:
     """A turn of the loop, for reporting. Times are in seconds, `append_seconds` until all was read and appended; `lag`
     is in offsets by Kafka partition, to the high watermark; of them open transactions hide `hidden`. The batch waited
     `waited_seconds` after its submission, `waiting` others still wait, and `rate` is its limit in offsets a second.
-    `in_quarantine` has the landings of its records there."""
+    `in_quarantine` has the landings of its records there; `searched` are the ranges that wait for the search for a
+    record that ends Spark."""
 
     batch_id: int | None
     records: int
@@ -33,6 +35,7 @@ class Progress:
     rate: float | None = None
     in_quarantine: Sequence[Landing] = ()
     hidden: Sequence[HiddenOffsets] = ()
+    searched: Sequence[OffsetRange] = ()
 
 
 def make_reporter(pipeline: str, hear: Callable[[Progress], None] = lambda _: None) -> Callable[[Progress], None]:
@@ -60,7 +63,8 @@ def format_progress(progress: Progress) -> str:
     else:
         closed = f"watermark {format_moment(progress.watermark) if progress.watermark else 'none yet'}"
     lag = " ".join(f"{kafka_partition}:{offsets}" for kafka_partition, offsets in sorted(progress.lag.items()))
-    state = " | ".join([f"lag {lag}", closed, f"{progress.open_windows} windows open", *map(str, progress.hidden)])
+    waiting = [*map(str, progress.hidden), *(f"{each} waits while it is searched" for each in progress.searched)]
+    state = " | ".join([f"lag {lag}", closed, f"{progress.open_windows} windows open", *waiting])
     if progress.batch_id is None:
         return f"nothing to read | {state}"
     pace = progress.records / progress.total_seconds if progress.total_seconds else 0.0
