@@ -65,16 +65,16 @@ test-faults: setup ## The rest, three quarters of an hour: kills and outages one
 
 test-rare-pipelines:
 	@$(PYTEST) -q -m "rare and not airflow and not largest" --ignore=tests/protocol/trust $(OWN_SERVERS:%=--ignore=%) tests/integration tests/protocol $(NAMED)
+	@$(PYTEST) -q -m "rare and stack and not largest" tests/protocol/trust $(NAMED)
 	@$(PYTEST) -q -m "rare and not airflow and not largest" $(OWN_SERVERS) $(NAMED)
 	@$(SAY_SECONDS)
 
-# They share neither stack nor Spark with the other pipelines, so they run in the lane that ends first.
+# They share neither stack nor Spark with the other pipelines.
 OWN_SERVERS := tests/integration/test_cluster.py tests/integration/test_sasl_ssl.py
 
 test-rare-parts:
 	@$(PYTEST) -q -m "rare and not largest" --ignore=tests/integration --ignore=tests/protocol $(NAMED)
 	@$(PYTEST) -q -m "rare and airflow and not largest" tests/integration $(NAMED)
-	@$(PYTEST) -q -m "rare and stack and not largest" tests/protocol/trust $(NAMED)
 	@$(SAY_SECONDS)
 
 test-rest: setup ## What neither has time for: a window of 2 GB, folders hard to clone to, the other offset stores, all hostile texts, adopted and compacted windows in each way; two hours
