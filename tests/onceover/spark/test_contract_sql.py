@@ -161,9 +161,11 @@ named_struct('x', value.i).x
 struct(value.i AS x).x
 get_json_object(concat('{"k":"', value.a, '"}'), '$.k')
 from_json(concat('{"k":', value.a, '}'), 'k INT').k
+transform(array(concat('{"k":', value.a, '}')), t -> from_json(t, 'k INT').k)[0]
+aggregate(from_json(concat('{"l":[1,', value.a, ']}'), 'l ARRAY<INT>').l, 0, (x, y) -> x + y)
+CASE WHEN value.a > '9' THEN 0 ELSE from_json(concat('{"s":{"k":', value.a, '}}'), 's STRUCT<k: INT>').s.k END
 to_json(value.s)
-from_csv(value.a, 'k INT').k
-variant_get(parse_json(concat('{"k":', value.a, '}')), '$.k', 'int')
+from_csv(value.a, 'k STRING').k
 key
 CAST(key AS INT)
 unix_millis(kafka_timestamp)
