@@ -64,8 +64,7 @@ test-faults: setup ## The rest, three quarters of an hour: kills and outages one
 	@$(SAY_SECONDS)
 
 test-rare-pipelines:
-	@$(PYTEST) -q -m "rare and not airflow and not largest" --ignore=tests/protocol/trust $(OWN_SERVERS:%=--ignore=%) tests/integration tests/protocol $(NAMED)
-	@$(PYTEST) -q -m "rare and stack and not largest" tests/protocol/trust $(NAMED)
+	@$(PYTEST) -q -m "rare and not airflow and not largest" $(OWN_SERVERS:%=--ignore=%) tests/integration tests/protocol $(NAMED)
 	@$(PYTEST) -q -m "rare and not airflow and not largest" $(OWN_SERVERS) $(NAMED)
 	@$(SAY_SECONDS)
 

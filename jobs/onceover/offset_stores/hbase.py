@@ -18,7 +18,7 @@ TABLE = "stream_kafka_offsets"
 FAMILY = "offsets"
 LIVES_SECONDS = 30 * 24 * 3600
 TIMEOUT_SECONDS = 30.0
-"""A busy region server that has only just opened its log on HDFS takes more than ten to write its first row."""
+"""Half of what HBase's own clients wait for an answer by default (`hbase.rpc.timeout`)."""
 _CREATION_SECONDS = 60.0
 _IDLE_SECONDS = 20.0
 """After which a connection is replaced: a Thrift server closes an idle one, after a minute unless configured."""

@@ -23,7 +23,10 @@ _UNGUARDED: Final = re.compile(rf"(?:^|[<,:])({'|'.join(GUARDED)})")
 def find_refused_conversion(expression: Any) -> tuple[str, str] | None:
     """Return what is wrong with a conversion in the analyzed expression, and what to write; None if nothing is."""
     for node in walk(expression):
-        name, kind = get_name(node), node.dataType().catalogString()
+        name = get_name(node)
+        if name not in CONVERSIONS:
+            continue
+        kind = node.dataType().catalogString()
         if name in _VARIANTS or (name == "Cast" and "variant" in kind):
             return "makes a VARIANT, which rounds numbers", "take from_json(...), or get_json_object(...) and a cast"
         if name == "JsonToStructs" and (refused := _refuse_json(node, get_type(node))):

@@ -49,6 +49,8 @@ _UNFIT: Final[Mapping[str, _Unfit]] = {
 GUARDED: Final = tuple(_UNFIT)
 _PARSERS: Final = {"ParseToTimestamp", "ParseToDate"}
 _WITH_PATTERN: Final = {"ToNumber", "TryToNumber"}
+CONVERTED: Final = {"Cast", "GetJsonObject", *_PARSERS, *_WITH_PATTERN}
+"""Classes of expressions that may need a guard."""
 
 
 def find_guarded_type(node: Any) -> str | None:

@@ -20,6 +20,7 @@ from pyspark.sql.types import BinaryType, DataType, StringType, StructField, Str
 from onceover.model.contract import Contract
 from onceover.spark.catalyst import get_name, get_type, list_children, list_items, to_column, to_expression
 from onceover.spark.contract_guards import (
+    CONVERTED,
     find_guarded_type,
     is_fraction_to_decimal,
     refuse_infinite,
@@ -77,26 +78,37 @@ def _rewrite(spark: SparkSession, node: Any, common: Mapping[int, Any] = Mapping
     """Return the expression with guarded casts and with columns by name, so that it can be analyzed again. `common` are
     the expressions by ID that a `With` around it has computed."""
     jvm: Any = spark._jvm
-    if get_name(node) == "AttributeReference":
+    name = get_name(node)
+    if name == "AttributeReference":
         return jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute.quoted(node.name())
-    if get_name(node) == "CommonExpressionRef":
+    if name == "CommonExpressionRef":
         return common[node.id().id()]
-    if get_name(node) == "With":  # of nullif, BETWEEN and others; Spark cannot build it again before it finds columns
+    if name == "With":  # of nullif, BETWEEN and others; Spark cannot build it again before it finds columns
         computed = {each.id().id(): _rewrite(spark, each.child(), common) for each in list_items(node.defs())}
         return _rewrite(spark, node.child(), {**common, **computed})
     children = [_rewrite(spark, child, common) for child in list_children(node)]
     if not children:
         return node
-    if get_name(node) == "JsonToStructs":
+    if name == "JsonToStructs":
         return to_expression(spark, read_json(to_column(spark, children[0]), cast(StructType, get_type(node))))
+    return _guard(spark, node, children) if name in CONVERTED else _rebuild(spark, node, children)
+
+
+def _guard(spark: SparkSession, node: Any, children: list[Any]) -> Any:
+    """Return the conversion over these children, with its guards."""
     kind, of = find_guarded_type(node), to_column(spark, children[0])
     if kind:
-        children[0] = to_expression(spark, refuse_unfit(kind, node, of))
+        children = [to_expression(spark, refuse_unfit(kind, node, of)), *children[1:]]
     elif is_fraction_to_decimal(node):
-        children[0] = to_expression(spark, refuse_infinite(node, of))
-    made = node.withNewChildren(jvm.PythonUtils.toSeq(children))
+        children = [to_expression(spark, refuse_infinite(node, of))]
+    made = _rebuild(spark, node, children)
     if kind in ("double", "float"):
         return to_expression(spark, refuse_overflow(node, of, to_column(spark, made)))
     if get_name(node) == "GetJsonObject":
         return to_expression(spark, refuse_rounded(of, to_column(spark, made)))
     return made
+
+
+def _rebuild(spark: SparkSession, node: Any, children: list[Any]) -> Any:
+    jvm: Any = spark._jvm
+    return node.withNewChildren(jvm.PythonUtils.toSeq(children))

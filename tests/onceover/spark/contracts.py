@@ -7,11 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from onceover.config.mistakes import MistakesError
 from onceover.config.pipeline_file import read_pipeline
 from onceover.config.pipelines import find
 from onceover.model.contract import Contract, Key, Measure
+from onceover.spark.contract_check import check_contract
 from onceover.spark.interpret import interpret
 
 FLIGHTS = find("flights", Path(__file__).parents[3]).contract
@@ -98,3 +101,11 @@ def list_reasons(
     spark: SparkSession, contract: Contract, values: Sequence[bytes | None], **column: Any
 ) -> list[str | None]:
     return [row.reason for row in interpret_values(spark, contract, values, **column)]
+
+
+def list_refusals(spark: SparkSession, contract: Contract) -> list[str]:
+    """Return the mistakes of a contract that the check refuses, each in one line."""
+    with pytest.raises(MistakesError) as caught:
+        check_contract(spark, contract, "pipelines/t.toml")
+    assert "\n" not in str(caught.value)
+    return [str(mistake).removeprefix("pipelines/t.toml: contract.") for mistake in caught.value.mistakes]

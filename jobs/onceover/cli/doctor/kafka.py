@@ -69,6 +69,8 @@ def _check_topic(where: str, pipeline: Pipeline) -> Iterator[Outcome]:
 def _check_transactions(check: str, pipeline: Pipeline, facts: TopicFacts) -> Iterator[Outcome]:
     """Name what open transactions hide now, and since when ingest has seen them."""
     found = [HiddenOffsets(p, facts.end[p], count, None) for p in facts.end if (count := facts.count_hidden(p))]
+    if not found:
+        return
     nothing: list[HiddenOffsets] = []
     noted = _read(pipeline, lambda context: list_hidden(context.ledger, pipeline.name, facts.generation), nothing)
     seen = {(each.kafka_partition, each.first): each.since for each in noted}
