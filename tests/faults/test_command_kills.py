@@ -152,6 +152,7 @@ def repair_all(lane: Lane) -> None:
             lane.repair(request)
 
 
+@pytest.mark.largest
 def test_killed_rebuild_leaves_the_root_refused_and_is_repeated(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes()
     produce(lane, range(10))

@@ -120,7 +120,14 @@ def test_ingest_killed_before_its_ledger_offset_lands_nothing(lanes: Lanes, jobs
 
 
 @pytest.mark.rare
-@pytest.mark.parametrize(("step", "sink"), [*((s, "append") for s in Step), (Step.INCREMENTED, "transactional")])
+@pytest.mark.parametrize(
+    ("step", "sink"),
+    [
+        (Step.APPENDED, "append"),
+        (Step.INCREMENTED, "transactional"),
+        *(pytest.param(s, "append", marks=pytest.mark.largest) for s in Step if s is not Step.APPENDED),
+    ],
+)
 def test_paused_driver_that_was_replaced_changes_nothing(lanes: Lanes, jobs: Jobs, step: Step, sink: str) -> None:
     lane = lanes(idle_after="1s", more=f'sink = "{sink}"')
     lane.produce([event(n) for n in range(10)])

@@ -41,6 +41,7 @@ def test_all_servers_killed_at_once_in_mid_batch_cost_no_record(
     assert_counts_once(lane, range(20))
 
 
+@pytest.mark.largest
 @pytest.mark.skipif(not has_compiler(), reason="there is no `cc` to watch what the servers sync")
 def test_hdfs_whose_page_cache_is_dropped_keeps_what_landed(
     lanes: Callable[..., Lane], jobs: Jobs, stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

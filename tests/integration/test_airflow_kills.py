@@ -31,6 +31,7 @@ def test_airflow_killed_in_mid_repair_publishes_once(
     assert_ends_right(lane, run, stack, airflow)
 
 
+@pytest.mark.largest
 def test_repair_killed_with_airflow_is_done_by_its_retry(
     lanes: Callable[..., Lane], stack: Stack, airflow: AirflowRest
 ) -> None:

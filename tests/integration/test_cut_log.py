@@ -160,6 +160,7 @@ def test_unreadable_file_holds_up_only_its_own_ids(lanes: Lanes, stack: Stack) -
     assert "certified" not in {lane.explain(at)["state"] for at in (0, 5, 10)}
 
 
+@pytest.mark.largest
 def test_log_cut_while_the_ledger_was_lost_is_read_again(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
     land_cut_and_grow(lane, stack)

@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare]
 UNCLEAN = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
 
 
+@pytest.mark.largest
 def test_elected_replica_that_is_behind_is_found_and_decided(
     lanes: Callable[..., Lane], stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

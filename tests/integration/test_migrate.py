@@ -122,6 +122,7 @@ def test_failure_beside_a_cutover_is_repaired_by_own_contract(lanes: Lanes) -> N
     assert_proved(lane, 0, 10, 15)
 
 
+@pytest.mark.largest
 def test_offsets_set_back_below_the_cutover_use_the_old_contract(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=6)
     produce_both(lane, 0, 8)
@@ -145,6 +146,7 @@ def test_offsets_set_back_below_the_cutover_use_the_old_contract(lanes: Lanes) -
     assert_proved(lane, 0, 5)
 
 
+@pytest.mark.largest
 def test_hole_across_the_cutover_is_reread_in_two_parts(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])

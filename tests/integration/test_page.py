@@ -132,6 +132,7 @@ def test_ten_thousand_failed_windows_are_one_line_and_one_strip(scene: Scene) ->
     assert visit.violations == []
 
 
+@pytest.mark.largest
 def test_six_screens_are_drawn(scene: Scene, tmp_path: Path) -> None:
     """`make screenshots` keeps one look in docs/, and leaves the other three in the test's own folder."""
     folder = Path(os.environ.get("ONCEOVER_SCREENSHOTS", tmp_path)).absolute()

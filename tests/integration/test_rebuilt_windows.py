@@ -147,6 +147,7 @@ def test_rows_read_again_by_ingest_are_certified_by_reread(lanes: Lanes) -> None
     assert lane.audit()["equal"]
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_compacted_windows_are_rebuilt_from_parquet(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)

@@ -161,6 +161,7 @@ def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     assert len(set(after) - set(before)) == 0
 
 
+@pytest.mark.largest
 @pytest.mark.rare
 def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) -> None:
     lane = lanes()

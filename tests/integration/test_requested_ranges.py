@@ -94,6 +94,7 @@ def test_run_on_call_whose_window_fails_is_red_and_says_why(lanes: Lanes, airflo
     assert list_states(lane) == ["failed"], "a file of another length has its window judged again"
 
 
+@pytest.mark.largest
 def test_repair_that_waits_holds_up_no_detection(lanes: Lanes, airflow: AirflowRest) -> None:
     slow, other = lanes(), lanes()
     for lane in (slow, other):

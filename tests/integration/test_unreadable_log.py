@@ -15,6 +15,7 @@ from onceover_local.stack import Stack
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
 
+@pytest.mark.largest
 def test_record_that_nothing_reads_stops_no_cut_log(lanes: Callable[..., Lane], stack: Stack) -> None:
     lane = lanes()
     land_and_cut(lane, stack)

@@ -58,6 +58,7 @@ def _name_contents(*records: tuple[Record, int]) -> tuple[int, object]:
     return records[0][0].offset, sorted((xxh3_128_hexdigest(encode_content(r)), ms) for r, ms in records)
 
 
+@pytest.mark.largest
 def test_damaged_windows_are_rebuilt_as_they_landed(
     spark: SparkSession, folder: Callable[[str, bytes], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

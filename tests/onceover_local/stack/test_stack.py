@@ -75,6 +75,7 @@ def addresses(stack: Stack) -> dict[str, str]:
     return found
 
 
+@pytest.mark.largest
 def test_stack_killed_twice_on_start_has_each_server_once(own: Stack) -> None:
     assert [part.name for part in own.list_statuses() if part.state == "up"] == NAMES
     assert sorted(each.pid for each in running_in(own.local)) == sorted(own.find_pid(name) for name in NAMES)

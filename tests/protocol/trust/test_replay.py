@@ -39,37 +39,14 @@ def replay(
 
 
 MAIN = ("adopt loss_asks_raw in crash2-in",)
-IN_MODEL_ALONE = (  # seen soon, but `make test-faults` has no time for all
-    "loss_reads_certified in crash-in",
-    "loss_reads_unknown in crash2-in",
-    "loss_reads_expired in expired-in",
-    "adopt_expired in expired-in",
-    "unknown_epochs in cut-loss-in",
-    "last_landed in returned-in",
-    "settle_whole in moved-in",
-    "give_up in lost-in",
-    "give_up_asks_kafka in lost-in",
-    "adopt_own in foreign-in",
-    "rebuild_own in foreign-in",
-    "refuse marker adopt in loss-out",
-    "origin in loss-in",
-    "pending in crash-in",
-    "open_any open_idle in cut-in",
-    "loss_reads_raw in crash2-in",
-    "loss_below_end in cut3-in",
-    "lower_origin in loss-in",
-    "listing in crash2-in",
-    "epochs in cut0-in",
-    "decided_late in cut0-in",
-)
-WALKS = 2  # of 200, for `make test-faults`
+RARE = ("fence in restore3-out", "landing_compares in cut0-in")  # `make model` replays all that are missed
+WALKS = 1  # of 200, for `make test-faults`
 
 
 def marks_of(mutant: Mutant) -> tuple[pytest.MarkDecorator, ...]:
     if mutant.name in MAIN:
         return ()
-    is_rare = mutant.is_soon_seen and mutant.name not in IN_MODEL_ALONE
-    return (pytest.mark.rare,) if is_rare else (pytest.mark.rare, pytest.mark.largest)
+    return (pytest.mark.rare,) if mutant.name in RARE else (pytest.mark.rare, pytest.mark.largest)
 
 
 @pytest.mark.parametrize(
