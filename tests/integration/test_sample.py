@@ -58,12 +58,15 @@ def test_sample_shows_what_wrong_patterns_make_of_records(lanes: Callable[..., L
     for right, instead in wrong.items():
         lane.toml.write_text(lane.toml.read_text().replace(right, instead))
     three_days = 3 * 24 * 60
-    lane.produce([event(1, "[a]"), event(2, "[b]"), event(3), event(-three_days)], timestamp=NOON_MS + 3 * 60_000)
+    lane.produce(
+        [event(1, "[a]"), event(2, "[b]"), event(3, "k" * 300), event(-three_days)], timestamp=NOON_MS + 3 * 60_000
+    )
 
     done = run("pipelines", "check", lane.name, "--sample", "100")
 
     assert done.returncode == 1
     for words in (
+        f" {'k' * 40}…",
         "event_time: pattern 'yyyy-MM-dd hh:mm': `hh` without `a` reads 12:15 as 00:15, and not 13:15; take HH",
         "2026-03-01T00:03Z  2026-03-01T12:03Z  12 h 0 min before, far",
         "beyond horizon: event time 2026-02-26T00:00Z, Kafka's 2026-03-01T12:03Z: 3 d 12 h before, far",

@@ -12,6 +12,8 @@ from onceover.printable import escape
 from onceover.spark.sample import FAR_MS, Times, TopicSample
 
 _MOST_WINDOWS = 10
+_MOST_LETTERS = 40
+"""Of a key or a measure in the table; `--json` prints the whole."""
 
 
 def list_as_json(sample: TopicSample) -> dict[str, Any]:
@@ -45,7 +47,7 @@ def show_sample(sample: TopicSample, topic: str) -> None:
             say(f"and {pluralize(len(sample.windows) - len(shown), 'earlier window')}")
     if sample.newest:
         rows = [{**_name_columns(row), **_show_times(_get_times(row))} for row in sample.newest]
-        say(draw_table(list(rows[0]), (list(row.values()) for row in rows)))
+        say(draw_table(list(rows[0]), ([_shorten(value) for value in row.values()] for row in rows)))
     if sample.reasons:
         say(draw_table(["to quarantine because", ">records"], ((each.reason, each.records) for each in sample.reasons)))
     for each in sample.reasons:
@@ -66,6 +68,11 @@ def show_sample(sample: TopicSample, topic: str) -> None:
             "unless the topic is a replay, check pattern, unit and time zone of event_time",
             whole=True,
         )
+
+
+def _shorten(value: object) -> object:
+    is_long = isinstance(value, str) and len(value) > _MOST_LETTERS
+    return f"{str(value)[:_MOST_LETTERS]}…" if is_long else value
 
 
 def _name_columns(row: Mapping[str, Any]) -> dict[str, Any]:

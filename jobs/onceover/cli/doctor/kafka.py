@@ -77,12 +77,12 @@ def _check_transactions(check: str, pipeline: Pipeline, facts: TopicFacts) -> It
     for each in found:
         since = seen.get((each.kafka_partition, each.first))
         is_old = since is not None and datetime.now(UTC) - since > LONGEST_TRANSACTION
+        tool = f"kafka-transactions.sh --bootstrap-server {address('kafka')}"
         where = f"--topic {facts.topic} --partition {each.kafka_partition}"
         what = (
             f"{replace(each, since=since)}: none of them is read, and no window closes by idleness, until its producer "
-            f"commits or aborts. `kafka-transactions.sh --bootstrap-server KAFKA describe-producers {where}` names the "
-            f"producer; if it is gone, end its transaction with `kafka-transactions.sh --bootstrap-server KAFKA abort "
-            f"{where} --start-offset {each.first}`"
+            f"commits or aborts. `{tool} describe-producers {where}` names the producer; if it is gone, end its "
+            f"transaction with `{tool} abort {where} --start-offset {each.first}`"
         )
         yield Outcome(check, "wrong" if is_old else "note", what)
 
@@ -196,7 +196,9 @@ def _check_retention(check: str, pipeline: Pipeline, policy: TopicPolicy, noted_
 
 
 def _advise(topic: str, setting: str) -> str:
-    command = f"kafka-configs.sh --bootstrap-server KAFKA --alter --entity-type topics --entity-name {topic}"
+    command = (
+        f"kafka-configs.sh --bootstrap-server {address('kafka')} --alter --entity-type topics --entity-name {topic}"
+    )
     return f"set it with `{command} --add-config {setting}`"
 
 
