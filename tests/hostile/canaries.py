@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 STARTS = frozenset(
     {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "pty.spawn"}
@@ -67,11 +68,10 @@ def watching(*folders: Path, connects: Sequence[str] = (), refuse: bool = False)
     """Yield the list of what was started, connected to, or opened outside of these folders during the block; with
     `refuse`, no start and no connection comes about. Events of sockets that `connects` names are the test's own."""
     global _watch
-    keeps_no_bytecode = sys.dont_write_bytecode
-    sys.dont_write_bytecode = True  # what Python compiles of a module imported meanwhile is no doing of ours
     mine = _watch = _Watch(folders, connects, refuse=refuse)
     try:
-        yield mine.seen
+        # What Python compiles of a module that is imported meanwhile is no doing of ours.
+        with patch.object(sys, "dont_write_bytecode", True):
+            yield mine.seen
     finally:
         _watch = None
-        sys.dont_write_bytecode = keeps_no_bytecode

@@ -71,8 +71,9 @@ def show_sample(sample: TopicSample, topic: str) -> None:
 
 
 def _shorten(value: object) -> object:
-    is_long = isinstance(value, str) and len(value) > _MOST_LETTERS
-    return f"{str(value)[:_MOST_LETTERS]}…" if is_long else value
+    if isinstance(value, str) and len(value) > _MOST_LETTERS:
+        return f"{value[:_MOST_LETTERS]}…"
+    return value
 
 
 def _name_columns(row: Mapping[str, Any]) -> dict[str, Any]:
