@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import requests
 from hdfs import Client, HdfsError, InsecureClient
@@ -23,7 +24,10 @@ from onceover.errors import (
     UnreachableError,
 )
 
+T = TypeVar("T")
 _TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
+_ASKED = 6
+"""How often a request is made whose DataNodes do not answer: where several share a host, HDFS leaves out any one."""
 _DENIAL = re.compile(r'user=([^,]*), access=([A-Z_]+), inode="([^"]*)":([^\s]*)')
 
 
@@ -68,9 +72,7 @@ class SmallFiles:
     def read(self, path: str) -> bytes | None:
         """Return the file's content, None if the file is missing."""
         try:
-            with self._client.read(path) as reader:
-                content: bytes = reader.read()
-                return content
+            return bytes(self._ask(lambda avoided: self._client._open(path, **avoided).content))
         except (HdfsError, requests.RequestException) as error:
             if is_missing(error):
                 return None
@@ -81,7 +83,7 @@ class SmallFiles:
         folder, _, name = path.rpartition("/")
         scratch = f"{folder}/.{name}.{uuid.uuid4().hex}.tmp"
         with wrap_errors(self._address):
-            self._client.write(scratch, data=content, overwrite=True)
+            self._ask(lambda _: self._client.write(scratch, data=content, overwrite=True))
             try:
                 self._client.rename(scratch, path)
             except HdfsError as error:
@@ -94,6 +96,21 @@ class SmallFiles:
         """Delete the file; return whether it existed."""
         with wrap_errors(self._address):
             return bool(self._client.delete(path))
+
+    def _ask(self, request: Callable[[dict[str, str | None]], T]) -> T:
+        """Return what the request does, which may be repeated. Where a DataNode does not answer, ask for another: the
+        NameNode goes on naming it until its heartbeats have been missing for ten minutes."""
+        silent: requests.ConnectionError | None = None
+        for _ in range(_ASKED - 1):
+            try:
+                return request({"excludedatanodes": name_host(silent)} if silent else {})
+            except requests.ConnectionError as error:
+                if name_datanode(self._address, error) is None:
+                    raise
+                silent = error
+            except HdfsError as error:
+                raise silent or error from error  # no other DataNode holds it
+        return request({})
 
 
 def list_folder(client: Client, address: str, folder: str) -> list[tuple[str, int]]:
@@ -131,8 +148,25 @@ def is_missing(error: Exception) -> bool:
     return "FileNotFoundException" in get_exception_name(error) or "does not exist" in str(error)
 
 
+def name_host(error: BaseException | None) -> str | None:
+    """Return the host that a request had gone to when it failed; None if unknown."""
+    request = error.request if isinstance(error, requests.RequestException) else None
+    return urlsplit(str(request.url)).hostname if request is not None else None
+
+
+def name_datanode(address: str, error: requests.RequestException) -> str | None:
+    """Return `host:port` of the DataNode that a request had been sent on to when it failed; None if there was none."""
+    asked = urlsplit(str(error.request.url)).netloc if error.request is not None else ""
+    return asked if asked not in {"", *(urlsplit(each).netloc for each in address.split(";"))} else None
+
+
 def translate_error(address: str, error: Exception) -> OnceoverError:
     """Return the error of our own for a client's error."""
+    if isinstance(error, requests.RequestException) and (datanode := name_datanode(address, error)):
+        return UnreachableError(
+            f"the DataNode at {datanode} of HDFS at {address} does not answer ({type(error).__name__}); start it, or "
+            "wait until the NameNode counts it as dead, which takes ten minutes by default"
+        )
     if isinstance(error, requests.RequestException):
         return UnreachableError(
             f"HDFS at {address} does not answer ({type(error).__name__}); start it (`onceover stack up`) or set "

@@ -18,11 +18,12 @@ from onceover.raw.frozen_file import FrozenFiles
 
 TEXT = b"".join(b"%d\n" % n for n in range(5000))
 PATH = "/raw/t/2026-03-01/1200.log"
+DEAD = 1  # a port where nothing listens
 
 
 class Hdfs(ThreadingHTTPServer):
     """A NameNode and its DataNode in one, with one file; `send` writes the bytes that were asked for. What `redirects`
-    sends OPEN on to another path, as a NameNode does."""
+    sends OPEN on to another path, as a NameNode does, `dead` times to a DataNode that has died."""
 
     daemon_threads = True
 
@@ -30,14 +31,23 @@ class Hdfs(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.redirects = redirects
         self.redirected = 0
+        self.dead = 0
         self.file: bytes | None = TEXT
         self.asked: list[dict[str, str]] = []
+        self.left_out: list[str | None] = []
         self.send: Callable[[_Handler, bytes], None] = lambda handler, data: handler.write(data)
         self.ended = threading.Event()
 
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def name_datanode(self, query: dict[str, str]) -> str:
+        if self.dead:
+            self.dead -= 1
+            self.left_out.append(query.get("excludedatanodes"))
+            return f"http://127.0.0.1:{DEAD}"
+        return self.address
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -53,10 +63,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer(200, json.dumps({"FileStatus": {"length": len(file)}}).encode())
         elif self.server.redirects and "datanode" not in query:
             self.server.redirected += 1
-            self.answer(307, b"", f"{self.server.address}{self.path}&datanode=1")
+            self.answer(307, b"", f"{self.server.name_datanode(query)}{self.path}&datanode=1")
         else:
             self.server.asked.append(query)
-            start, length = int(query["offset"]), int(query["length"])
+            start, length = int(query.get("offset", 0)), int(query.get("length", len(file)))
             if start >= len(file):
                 self.refuse(403, "IOException", f"Offset={start} out of the range [0, {len(file)}); OPEN, path={PATH}")
                 return
@@ -173,3 +183,24 @@ def test_missing_file_is_an_error_with_its_name(server: Hdfs) -> None:
         read(server)
     with pytest.raises(UnreachableError, match=r"HDFS at .* does not answer"):
         list(FrozenFiles("http://127.0.0.1:1").read_lines(PATH, 1))
+
+
+def test_small_file_is_asked_of_another_datanode(server: Hdfs) -> None:
+    server.dead = 2
+    assert hdfs.SmallFiles(server.address).read(PATH) == TEXT
+    assert server.left_out == [None, "127.0.0.1"] * server.redirects
+    server.file = None
+    assert hdfs.SmallFiles(server.address).read(PATH) is None
+
+
+@pytest.mark.parametrize("server", [True], indirect=True)
+def test_datanode_that_does_not_answer_is_named(server: Hdfs) -> None:
+    server.dead = 100
+    with pytest.raises(UnreachableError, match=rf"the DataNode at 127\.0\.0\.1:{DEAD} of HDFS at .* does not answer"):
+        hdfs.SmallFiles(server.address).read(PATH)
+    assert len(server.left_out) == 6
+
+
+def test_name_node_that_does_not_answer_is_asked_once() -> None:
+    with pytest.raises(UnreachableError, match=r"HDFS at http://127\.0\.0\.1:1 does not answer"):
+        hdfs.SmallFiles("http://127.0.0.1:1").read(PATH)
