@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from tests.protocol.trust.explore import Exploration, explore
+from tests.protocol.exploration import Exploration, explore
 from tests.protocol.trust.scenarios import ALL, QUICK
-from tests.protocol.trust.state import Scenario
+from tests.protocol.trust.state import Action, Scenario, State
+from tests.protocol.trust.world import world_of
 
 Outcome = Literal["wrong", "stuck", "endless", "not missed"]
 
@@ -36,9 +37,9 @@ class Mutant(NamedTuple):
     def scenario(self) -> Scenario:
         return ALL[self.world].scenario.without(*self.without)
 
-    def explore(self) -> Exploration:
+    def explore(self) -> Exploration[State, Action]:
         """`endless`: there are many times more states than with the rules."""
-        return explore(self.scenario, 4 * ALL[self.world].states)
+        return explore(world_of(self.scenario), 4 * ALL[self.world].states)
 
     @property
     def is_soon_seen(self) -> bool:

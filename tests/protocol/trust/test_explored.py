@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from _pytest.mark import ParameterSet
-from tests.protocol.trust.explore import explore, walked
+from tests.protocol.exploration import explore, walked
 from tests.protocol.trust.rules import BEFORE
 from tests.protocol.trust.scenarios import ALL, QUICK, WALKED
+from tests.protocol.trust.world import walk, world_of
 
 SEEDS = (
     range(500),
@@ -23,7 +25,7 @@ def marked(name: str) -> str | ParameterSet:
 @pytest.mark.parametrize("name", [marked(name) for name in ALL])
 def test_certificates_are_right_and_no_state_is_stuck(name: str) -> None:
     scenario, states = ALL[name]
-    found = explore(scenario)
+    found = explore(world_of(scenario))
     assert found.violation is None, str(found.violation)
     assert found.no_way_out is None, str(found)
     assert found.states == states
@@ -32,11 +34,11 @@ def test_certificates_are_right_and_no_state_is_stuck(name: str) -> None:
 @pytest.mark.parametrize("seeds", SEEDS, ids=str)
 @pytest.mark.parametrize("name", WALKED)
 def test_walks_with_more_faults_meet_no_false_certificate(name: str, seeds: range) -> None:
-    violation = walked(WALKED[name], seeds)
+    violation = walked(world_of(WALKED[name]), partial(walk, WALKED[name]), seeds)
     assert violation is None, str(violation)
 
 
 def test_rules_before_issue_16_end_in_a_false_certificate() -> None:
-    found = explore(replace(ALL["crash-in"].scenario, rules=BEFORE))
+    found = explore(world_of(replace(ALL["crash-in"].scenario, rules=BEFORE)))
     assert found.violation is not None
     assert "0 is stated as lost, and held" in found.violation.message

@@ -8,12 +8,12 @@ from itertools import islice
 
 import pytest
 from tests.integration.lane import Lane
-from tests.protocol.trust.explore import walk
 from tests.protocol.trust.model import moves
 from tests.protocol.trust.mutants import MUTANTS, Mutant
 from tests.protocol.trust.replay import Replay
 from tests.protocol.trust.scenarios import ALL, WALKED
 from tests.protocol.trust.state import Event, Move, Scenario
+from tests.protocol.trust.world import walk
 
 from onceover_local.stack import Stack
 

@@ -1,48 +1,55 @@
-"""Exploration: all states in full, breadth first so that each trace is a shortest one, or seeded walks beyond."""
+"""Exploration: all states of a small world in full, breadth first so that each trace is a shortest one; and walks."""
 
 from __future__ import annotations
 
 import gc
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
+from typing import Generic, TypeVar
 
-from tests.protocol.random_walk import walk_at_random
-from tests.protocol.trust.model import FAULTS, is_own_move, moves
-from tests.protocol.trust.right import is_goal, wrong
-from tests.protocol.trust.state import Action, Move, Scenario, State
+S = TypeVar("S")
+A = TypeVar("A")
 
-Trace = tuple[Move, ...]
-FAIRNESS = 0.7
+
+@dataclass(frozen=True)
+class World(Generic[S, A]):
+    """What can happen from `start` on. `is_own_move`: without another fault or record. `wrong` says what no state may
+    be, and `is_goal` what each must be able to become by own moves."""
+
+    start: S
+    moves: Callable[[S], Iterable[tuple[A, S]]]
+    is_own_move: Callable[[S, A], bool]
+    wrong: Callable[[S], str | None]
+    is_goal: Callable[[S], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
-    """A certificate that is false, or a state from which no goal can be reached, and what led there."""
+class Wrong(Generic[S, A]):
+    """A state that may not be, or one from which no goal can be reached, and what led there."""
 
     message: str
-    trace: Trace
+    trace: tuple[tuple[A, S], ...]
 
     def __str__(self) -> str:
         return f"{self.message}\n  " + "\n  ".join(str(action) for action, _ in self.trace)
 
 
 @dataclass(frozen=True, slots=True)
-class Exploration:
+class Exploration(Generic[S, A]):
     """`stuck` counts the states without a way out, and `no_way_out` is one of the nearest. `endless` is one of the last
     states, if there were more than allowed."""
 
     states: int
     goals: int
-    violation: Wrong | None = None
+    violation: Wrong[S, A] | None = None
     stuck: int = 0
-    no_way_out: Wrong | None = None
-    endless: Wrong | None = None
+    no_way_out: Wrong[S, A] | None = None
+    endless: Wrong[S, A] | None = None
 
     @property
-    def shown(self) -> Wrong | None:
+    def shown(self) -> Wrong[S, A] | None:
         """What is wrong, and the way there."""
         return self.violation or self.no_way_out or self.endless
 
@@ -51,54 +58,53 @@ class Exploration:
 
 
 @dataclass(slots=True)
-class _Graph:
-    """The states in the order of their discovery, the first way to each, and all moves that are no faults."""
+class _Graph(Generic[S]):
+    """The states in the order of their discovery, the first way to each, and all own moves."""
 
-    states: list[State]
+    states: list[S]
     parents: array[int] = field(default_factory=lambda: array("i", [-1]))
     sources: array[int] = field(default_factory=lambda: array("i"))
     targets: array[int] = field(default_factory=lambda: array("i"))
 
 
-def explore(scenario: Scenario, most: int | None = None) -> Exploration:
-    """Visit every state until a certificate is false, or there are more than `most`; then ask which of them cannot
-    reach a goal."""
-    graph = _Graph([scenario.start()])
+def explore(world: World[S, A], most: int | None = None) -> Exploration[S, A]:
+    """Visit every state until one is wrong, or there are more than `most`; then ask which of them cannot reach a
+    goal."""
+    graph = _Graph([world.start])
     goals: list[int] = []
     gc.disable()  # it would walk through all states again and again, and there are no cycles to be found
     try:
-        for at, state in enumerate(_visited(scenario, graph)):
-            if message := wrong(scenario, state):
-                violation = Wrong(message, _trace(scenario, graph, at))
-                return Exploration(len(graph.states), len(goals), violation)
+        for at, state in enumerate(_visited(world, graph)):
+            if message := world.wrong(state):
+                return Exploration(len(graph.states), len(goals), Wrong(message, _trace(world, graph, at)))
             if most is not None and len(graph.states) > most:
-                endless = Wrong(f"more than {most} states", _trace(scenario, graph, at))
+                endless = Wrong(f"more than {most} states", _trace(world, graph, at))
                 return Exploration(len(graph.states), len(goals), endless=endless)
-            if is_goal(scenario, state):
+            if world.is_goal(state):
                 goals.append(at)
         lost = _unable(graph, goals)
     finally:
         gc.enable()
-    no_way_out = Wrong("no goal can be reached", _trace(scenario, graph, lost[0])) if lost else None
+    no_way_out = Wrong("no goal can be reached", _trace(world, graph, lost[0])) if lost else None
     return Exploration(len(graph.states), len(goals), stuck=len(lost), no_way_out=no_way_out)
 
 
-def _visited(scenario: Scenario, graph: _Graph) -> Iterator[State]:
+def _visited(world: World[S, A], graph: _Graph[S]) -> Iterator[S]:
     numbers = {graph.states[0]: 0}
     for at, state in enumerate(graph.states):  # which grows
         yield state
-        for action, after in moves(scenario, state):
+        for action, after in world.moves(state):
             number = numbers.setdefault(after, len(graph.states))
             if number == len(graph.states):
                 graph.states.append(after)
                 graph.parents.append(at)
-            if is_own_move(state, action):
+            if world.is_own_move(state, action):
                 graph.sources.append(at)
                 graph.targets.append(number)
 
 
-def _unable(graph: _Graph, goals: list[int]) -> list[int]:
-    """Return the states from which no goal can be reached without a fault, by going backwards from the goals."""
+def _unable(graph: _Graph[S], goals: list[int]) -> list[int]:
+    """Return the states from which no goal can be reached by own moves, by going backwards from the goals."""
     count = len(graph.states)
     first = array("i", bytes(4 * (count + 1)))  # of the moves that lead to each state
     for target in graph.targets:
@@ -121,7 +127,7 @@ def _unable(graph: _Graph, goals: list[int]) -> list[int]:
     return [at for at in range(count) if not able[at]]
 
 
-def _trace(scenario: Scenario, graph: _Graph, at: int) -> Trace:
+def _trace(world: World[S, A], graph: _Graph[S], at: int) -> tuple[tuple[A, S], ...]:
     """Find the moves again that led to each state on the way."""
     way = [at]
     while graph.parents[way[-1]] >= 0:
@@ -130,21 +136,18 @@ def _trace(scenario: Scenario, graph: _Graph, at: int) -> Trace:
     taken = []
     for before, after in pairwise(way):
         wanted = graph.states[after]
-        taken.append(next(move for move in moves(scenario, graph.states[before]) if move[1] == wanted))
+        taken.append(next(move for move in world.moves(graph.states[before]) if move[1] == wanted))
     return tuple(taken)
 
 
-def walk(scenario: Scenario, seed: int, most: int = 80) -> Iterator[tuple[Action, State]]:
-    """Walk at random until nothing can happen or `most` is reached."""
-    return walk_at_random(scenario.start(), partial(moves, scenario), FAULTS, FAIRNESS, seed, most)
-
-
-def walked(scenario: Scenario, seeds: range) -> Wrong | None:
-    """Return the first false certificate on these walks, with all that happened before it."""
+def walked(
+    world: World[S, A], walk: Callable[[int], Iterable[tuple[A, S]]], seeds: Iterable[int]
+) -> Wrong[S, A] | None:
+    """Return the first wrong state on these walks, with all that happened before it."""
     for seed in seeds:
-        trace: list[Move] = []
-        for action, state in walk(scenario, seed):
+        trace: list[tuple[A, S]] = []
+        for action, state in walk(seed):
             trace.append((action, state))
-            if message := wrong(scenario, state):
+            if message := world.wrong(state):
                 return Wrong(f"seed {seed}: {message}", tuple(trace))
     return None

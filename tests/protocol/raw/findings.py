@@ -1,0 +1,49 @@
+"""What an audit of one window finds in the ledger, file lengths, Kafka's bounds and epochs. It reads no line of raw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.protocol.raw.facts import expected_length, has_cut
+from tests.protocol.raw.lines import OFFSETS, Line, record_of
+from tests.protocol.raw.state import Certificate, Ledger, Scenario, State
+
+NEVER_CERTIFIED = Certificate(0, 0, (), False, (), ())
+
+
+def findings(scenario: Scenario, state: State, window: int) -> Iterator[str]:
+    ledger, rules = state.ledger, scenario.rules
+    certificate = ledger.certificates[window] or NEVER_CERTIFIED
+    since = [landing for batch in ledger.batches[certificate.batches :] for landing in batch]
+    new = [line for landing in since if landing.window == window for line in landing.lines]
+    length, expected = len(state.files[window]), expected_length(ledger, window)
+    if length < expected:
+        yield "missing bytes"
+    if length > expected and rules.length:
+        yield "unaccounted bytes"
+    if tuple(sorted((*certificate.lines, *new))) != ledger.rows[window]:
+        yield "aggregate mismatch"
+    ranged = [line for line in certificate.lines if not _is_deleted(ledger, line)] + new
+    if len(set(ranged)) < len(ranged):
+        yield "duplicated"
+    if rules.deleted_reopens and any(_is_deleted(ledger, line) for line in new):
+        yield "landed again below what was deleted"
+    if rules.reopen and any(record_of(line) in certificate.extras for landing in since for line in landing.lines):
+        yield "an extra has landed"
+    if rules.cut_first and has_cut(scenario, state):
+        yield "log was cut"
+
+
+def _is_deleted(ledger: Ledger, line: Line) -> bool:
+    """Whether the ledger no longer knows which landing has this line."""
+    record = record_of(line)
+    return line >= 0 and record % OFFSETS < ledger.partitions[record // OFFSETS].deleted_below
+
+
+def is_clean(scenario: Scenario, state: State, window: int) -> bool:
+    return next(findings(scenario, state, window), None) is None
+
+
+def is_certified(state: State, window: int) -> bool:
+    certificate = state.ledger.certificates[window]
+    return certificate is not None and certificate.valid and not state.expired[window]

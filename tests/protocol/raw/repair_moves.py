@@ -1,0 +1,97 @@
+"""A repair: claim; freeze, read and prove; then publish, all or nothing, if it still may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.protocol.raw.events import Action, Event
+from tests.protocol.raw.facts import asks_for_decision, intact, is_closed, is_under_way, landed, landed_in
+from tests.protocol.raw.lines import OFFSETS, RELEASED, WINDOWS, Line, Record, record_of
+from tests.protocol.raw.state import Certificate, Move, Repair, Scenario, State, put
+
+
+def repair_moves(scenario: Scenario, state: State) -> Iterator[Move]:
+    if state.repair:
+        step = _scanned if state.repair.length is None else _published
+        yield step(scenario, state, state.repair)
+        return
+    for window in WINDOWS:
+        has_any = state.files[window] or state.ledger.rows[window]
+        is_known = state.ledger.listed[window] and not state.expired[window]
+        if is_known and has_any and is_closed(scenario, state, window):
+            yield Action(Event.CLAIMED, window), state._replace(repair=Repair(window, len(state.ledger.batches)))
+
+
+def _scanned(scenario: Scenario, state: State, repair: Repair) -> Move:
+    """Judge each line of the frozen file by what had landed at the claim."""
+    rules, window, file = scenario.rules, repair.window, state.files[repair.window]
+    batches, certificate = state.ledger.batches[: repair.batches], state.ledger.certificates[window]
+    lines, own = intact(scenario, file), landed_in(batches, window)
+    base = certificate.base if certificate else None
+    is_proved = not base or intact(scenario, file[: base.length]) == frozenset(base.lines)
+    own = (own | frozenset(base.lines if base else ())) - frozenset(state.ledger.given_up)
+    if rules.proof and not (is_proved and own <= lines):
+        return Action(Event.UNPROVED, window), state._replace(repair=None)
+    if not rules.epoch_in_id:
+        lines = frozenset(line for line in lines if line & 1 == 0 or line - 1 not in lines)
+    elsewhere = landed(batches) - own if rules.nowhere else frozenset[Line]()
+    extras = [line for line in lines - own - elsewhere if _is_extra(scenario, state, window, line)]
+    if any(asks_for_decision(scenario, state.ledger, line) for line in extras):
+        return Action(Event.UNPROVED, window), state._replace(repair=None)
+    counted = (lines & own) | set(extras if rules.extras else ())
+    named: tuple[Record, ...] = tuple(sorted(record_of(line) for line in counted - own))
+    if is_under_way(scenario, state, named):
+        return Action(Event.WAITED, window), state._replace(repair=None)
+    read = repair._replace(
+        length=len(file), lines=tuple(sorted(counted)), extras=named, strays=bool(lines - own - set(extras))
+    )
+    return Action(Event.SCANNED, window, lines=file), state._replace(repair=read)
+
+
+def _is_extra(scenario: Scenario, state: State, window: int, line: Line) -> bool:
+    """Whether a line that no landing has counts: no landing that was deleted had it, and no person said otherwise."""
+    record, rules = record_of(line), scenario.rules
+    if line < 0:
+        return True
+    if line & RELEASED:
+        return not rules.released
+    if dict(state.ledger.decisions).get(record, window) != window:
+        return False
+    if not rules.deleted_landed:
+        return True
+    is_above = record % OFFSETS >= state.ledger.partitions[record // OFFSETS].deleted_below
+    return is_above or (rules.unread_is_extra and record in state.ledger.unread)
+
+
+def _least(scenario: Scenario, state: State, window: int, before: Certificate) -> int:
+    """How many lines were certified, without what a person gave up and the extras that landed elsewhere since."""
+    kept = [line for line in before.lines if line not in state.ledger.given_up]
+    if not scenario.rules.less_landed:
+        return len(kept)
+    elsewhere = landed(state.ledger.batches) - landed_in(state.ledger.batches, window)
+    return sum(line not in elsewhere or record_of(line) not in before.extras for line in kept)
+
+
+def _published(scenario: Scenario, state: State, repair: Repair) -> Move:
+    window, ledger = repair.window, state.ledger
+    before = ledger.certificates[window]
+    if is_under_way(scenario, state, repair.extras):
+        return Action(Event.WAITED, window), state._replace(repair=None)
+    if scenario.rules.never_less and before and len(repair.lines) < _least(scenario, state, window, before):
+        return Action(Event.REFUSED, window), state._replace(repair=None)
+    assert repair.length is not None
+    certificate = Certificate(
+        repair.batches,
+        repair.length,
+        repair.lines,
+        True,
+        repair.extras,
+        ledger.unread,
+        repair.strays,
+        before.base if before else None,
+        ledger.given_up,
+    )
+    after = ledger._replace(
+        rows=put(ledger.rows, window, repair.lines), certificates=put(ledger.certificates, window, certificate)
+    )
+    return Action(Event.PUBLISHED, window, lines=repair.lines), state._replace(ledger=after, repair=None)

@@ -1,0 +1,35 @@
+"""Every state of several small worlds, and seeded walks through larger ones: no certificate is false."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from _pytest.mark import ParameterSet
+from tests.protocol.exploration import explore, walked
+from tests.protocol.raw.scenarios import ALL, QUICK, WALKED
+from tests.protocol.raw.world import walk, world_of
+
+SEEDS = (
+    range(300),
+    pytest.param(range(300, 20_000), marks=(pytest.mark.rare, pytest.mark.largest)),
+)
+
+
+def marked(name: str) -> str | ParameterSet:
+    return name if name in QUICK else pytest.param(name, marks=(pytest.mark.rare, pytest.mark.largest))
+
+
+@pytest.mark.parametrize("name", [marked(name) for name in ALL])
+def test_certificates_are_right_and_no_state_is_stuck(name: str) -> None:
+    scenario, states = ALL[name]
+    found = explore(world_of(scenario))
+    assert found.shown is None, str(found)
+    assert found.states == states
+
+
+@pytest.mark.parametrize("seeds", SEEDS, ids=str)
+@pytest.mark.parametrize("name", WALKED)
+def test_walks_with_more_faults_meet_no_false_certificate(name: str, seeds: range) -> None:
+    found = walked(world_of(WALKED[name]), partial(walk, WALKED[name]), seeds)
+    assert found is None, str(found)
