@@ -34,14 +34,18 @@ def landed_in(batches: tuple[Batch, ...], window: int) -> frozenset[Line]:
 
 def is_read(lines: frozenset[Line], known: Partition, record: Record) -> bool:
     """Whether what the log holds under this offset, as far as the ledger knows, has landed."""
-    offset = record % OFFSETS
-    return record * 2 + 1 in lines or (record * 2 in lines and offset < known.cut) or offset < known.deleted_below
+    return record * 2 + 1 in lines or (record * 2 in lines and record % OFFSETS < known.cut)
+
+
+def ever_landed(ledger: Ledger) -> frozenset[Line]:
+    """What has landed, of deleted landings too."""
+    return landed(ledger.batches).union(ledger.deleted) if ledger.deleted else landed(ledger.batches)
 
 
 @lru_cache(None)
-def _frontier(partition: int, known: Partition, batches: tuple[Batch, ...], unread: tuple[Record, ...]) -> int:
-    lines, first, at = landed(batches), partition * OFFSETS, known.origin
-    while is_read(lines, known, first + at) or first + at in unread:
+def _frontier(partition: int, known: Partition, lines: frozenset[Line], unread: tuple[Record, ...]) -> int:
+    first, at = partition * OFFSETS, known.origin
+    while at < OFFSETS and (is_read(lines, known, first + at) or first + at in unread):
         at += 1
     return at
 
@@ -50,12 +54,12 @@ def frontier(ledger: Ledger, partition: int) -> int:
     if not ledger.known:
         return -1
     known = ledger.partitions[partition]._replace(reach=0, stored=None)  # which it does not depend on
-    return _frontier(partition, known, ledger.batches, ledger.unread)
+    return _frontier(partition, known, ever_landed(ledger), ledger.unread)
 
 
 def hole(ledger: Ledger) -> list[Record]:
     """The records that were to be read and have not landed, of all Kafka partitions."""
-    lines = landed(ledger.batches)
+    lines = ever_landed(ledger)
     return [
         record
         for partition, known in enumerate(ledger.partitions)
@@ -87,7 +91,7 @@ def cut_at(scenario: Scenario, state: State, partition: int) -> int | None:
     if not scenario.rules.epochs:
         return None
     log, known, first = state.logs[partition], state.ledger.partitions[partition], partition * OFFSETS
-    lines = landed(state.ledger.batches)
+    lines = ever_landed(state.ledger)
     for offset in range(log.start, log.end):
         record = first + offset
         if is_read(lines, known, record) and record * 2 + (log.epochs[offset] or 0) not in lines:
@@ -165,7 +169,7 @@ def lost_lines(scenario: Scenario, state: State, window: int) -> list[Line]:
     own = landed_in(ledger.batches, window)
     known = own | frozenset(certificate.lines if certificate else ())
     gone = known - intact(scenario, state.files[window]) - frozenset(ledger.given_up)
-    return sorted(gone - (landed(ledger.batches) - own))
+    return sorted(gone - (ever_landed(ledger) - own))
 
 
 def in_log(state: State, record: Record) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.protocol.raw.facts import expected_length, has_cut
-from tests.protocol.raw.lines import OFFSETS, Line, record_of
-from tests.protocol.raw.state import Certificate, Ledger, Scenario, State
+from tests.protocol.raw.lines import record_of
+from tests.protocol.raw.state import Certificate, Scenario, State
 
 NEVER_CERTIFIED = Certificate(0, 0, (), False, (), ())
 
@@ -23,21 +23,15 @@ def findings(scenario: Scenario, state: State, window: int) -> Iterator[str]:
         yield "unaccounted bytes"
     if tuple(sorted((*certificate.lines, *new))) != ledger.rows[window]:
         yield "aggregate mismatch"
-    ranged = [line for line in certificate.lines if not _is_deleted(ledger, line)] + new
+    ranged = [line for line in certificate.lines if line not in ledger.deleted] + new
     if len(set(ranged)) < len(ranged):
         yield "duplicated"
-    if rules.deleted_reopens and any(_is_deleted(ledger, line) for line in new):
-        yield "landed again below what was deleted"
+    if rules.deleted_reopens and any(line in ledger.deleted for line in new):
+        yield "landed again after its landing was deleted"
     if rules.reopen and any(record_of(line) in certificate.extras for landing in since for line in landing.lines):
         yield "an extra has landed"
     if rules.cut_first and has_cut(scenario, state):
         yield "log was cut"
-
-
-def _is_deleted(ledger: Ledger, line: Line) -> bool:
-    """Whether the ledger no longer knows which landing has this line."""
-    record = record_of(line)
-    return line >= 0 and record % OFFSETS < ledger.partitions[record // OFFSETS].deleted_below
 
 
 def is_clean(scenario: Scenario, state: State, window: int) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.protocol.raw.events import Action, Event
-from tests.protocol.raw.facts import asks_for_decision, intact, is_closed, is_under_way, landed, landed_in
-from tests.protocol.raw.lines import OFFSETS, RELEASED, WINDOWS, Line, Record, record_of
+from tests.protocol.raw.facts import asks_for_decision, ever_landed, intact, is_closed, is_under_way, landed, landed_in
+from tests.protocol.raw.lines import RELEASED, WINDOWS, Line, Record, record_of
 from tests.protocol.raw.state import Certificate, Move, Repair, Scenario, State, put
 
 
@@ -34,7 +34,8 @@ def _scanned(scenario: Scenario, state: State, repair: Repair) -> Move:
         return Action(Event.UNPROVED, window), state._replace(repair=None)
     if not rules.epoch_in_id:
         lines = frozenset(line for line in lines if line & 1 == 0 or line - 1 not in lines)
-    elsewhere = landed(batches) - own if rules.nowhere else frozenset[Line]()
+    everywhere = landed(batches).union(state.ledger.deleted if rules.deleted_landed else ())
+    elsewhere = everywhere - own if rules.nowhere else frozenset[Line]()
     extras = [line for line in lines - own - elsewhere if _is_extra(scenario, state, window, line)]
     if any(asks_for_decision(scenario, state.ledger, line) for line in extras):
         return Action(Event.UNPROVED, window), state._replace(repair=None)
@@ -49,18 +50,20 @@ def _scanned(scenario: Scenario, state: State, repair: Repair) -> Move:
 
 
 def _is_extra(scenario: Scenario, state: State, window: int, line: Line) -> bool:
-    """Whether a line that no landing has counts: no landing that was deleted had it, and no person said otherwise."""
-    record, rules = record_of(line), scenario.rules
+    """Whether a line that landed nowhere counts here: it is of no release, and no person said otherwise."""
     if line < 0:
         return True
     if line & RELEASED:
-        return not rules.released
-    if dict(state.ledger.decisions).get(record, window) != window:
-        return False
-    if not rules.deleted_landed:
-        return True
-    is_above = record % OFFSETS >= state.ledger.partitions[record // OFFSETS].deleted_below
-    return is_above or (rules.unread_is_extra and record in state.ledger.unread)
+        return not scenario.rules.released
+    return dict(state.ledger.decisions).get(record_of(line), window) == window
+
+
+def _have_landed(scenario: Scenario, state: State, repair: Repair) -> bool:
+    """Whether an extra has landed since the claim: its landing may be deleted before anybody compares."""
+    lines = ever_landed(state.ledger)
+    return scenario.rules.check_again and any(
+        line in lines and record_of(line) in repair.extras for line in repair.lines
+    )
 
 
 def _least(scenario: Scenario, state: State, window: int, before: Certificate) -> int:
@@ -68,14 +71,14 @@ def _least(scenario: Scenario, state: State, window: int, before: Certificate) -
     kept = [line for line in before.lines if line not in state.ledger.given_up]
     if not scenario.rules.less_landed:
         return len(kept)
-    elsewhere = landed(state.ledger.batches) - landed_in(state.ledger.batches, window)
+    elsewhere = ever_landed(state.ledger) - landed_in(state.ledger.batches, window)
     return sum(line not in elsewhere or record_of(line) not in before.extras for line in kept)
 
 
 def _published(scenario: Scenario, state: State, repair: Repair) -> Move:
     window, ledger = repair.window, state.ledger
     before = ledger.certificates[window]
-    if is_under_way(scenario, state, repair.extras):
+    if is_under_way(scenario, state, repair.extras) or _have_landed(scenario, state, repair):
         return Action(Event.WAITED, window), state._replace(repair=None)
     if scenario.rules.never_less and before and len(repair.lines) < _least(scenario, state, window, before):
         return Action(Event.REFUSED, window), state._replace(repair=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tests.protocol.raw.events import Action, Event
-from tests.protocol.raw.facts import bytes_are_accounted, frontier, landed_in
+from tests.protocol.raw.facts import frontier, landed_in
 from tests.protocol.raw.findings import is_certified, is_clean
 from tests.protocol.raw.lines import OFFSETS, WINDOWS, Line, record_of
 from tests.protocol.raw.state import Base, Move, Scenario, State, put
@@ -43,7 +43,6 @@ def _may_delete(scenario: Scenario, state: State, window: int) -> bool:
         and all(_is_past(state, line) for line in lines)
         and not (rules.delete_own and (certificate.strays or certificate.extras))
         and not (rules.delete_no_extra and _are_extras(state, lines))
-        and not (rules.delete_settled and not all(_is_settled(state, other) for other in WINDOWS))
     )
 
 
@@ -59,25 +58,13 @@ def _is_past(state: State, line: Line) -> bool:
     return offset < min(frontier(state.ledger, partition), state.logs[partition].start)
 
 
-def _is_settled(state: State, window: int) -> bool:
-    return state.expired[window] or bytes_are_accounted(state, window)
-
-
 def _deleted(state: State, window: int) -> State:
     """The certificate stands for its landings. A batch without any keeps its place in the order."""
     ledger, certificate = state.ledger, state.ledger.certificates[window]
     assert certificate
     base = Base(certificate.length, certificate.lines)
-    partitions = tuple(
-        known._replace(deleted_below=max([known.deleted_below, *_ends(state, window, partition)]))
-        for partition, known in enumerate(ledger.partitions)
-    )
+    deleted = tuple(sorted({*ledger.deleted, *landed_in(ledger.batches, window)}))
     batches = tuple(tuple(landing for landing in batch if landing.window != window) for batch in ledger.batches)
     certificates = put(ledger.certificates, window, certificate._replace(base=base))
-    after = ledger._replace(batches=batches, partitions=partitions, certificates=certificates)
+    after = ledger._replace(batches=batches, deleted=deleted, certificates=certificates)
     return state._replace(ledger=after, left=state.left._replace(deletions=state.left.deletions - 1))
-
-
-def _ends(state: State, window: int, partition: int) -> list[int]:
-    lines = landed_in(state.ledger.batches, window)
-    return [record_of(line) % OFFSETS + 1 for line in lines if record_of(line) // OFFSETS == partition]

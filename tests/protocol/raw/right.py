@@ -16,7 +16,7 @@ Besides, as long as no fault has happened, no rows ever count a record twice.
 
 from __future__ import annotations
 
-from tests.protocol.raw.facts import frontier, has_cut, hole, landed, owns_root
+from tests.protocol.raw.facts import ever_landed, frontier, has_cut, hole, owns_root
 from tests.protocol.raw.findings import is_certified, is_clean
 from tests.protocol.raw.lines import OFFSETS, RELEASED, TAG, WINDOWS, Line, record_of, shown, window_of
 from tests.protocol.raw.state import Certificate, Scenario, State
@@ -74,8 +74,7 @@ def _wrong(scenario: Scenario, state: State, window: int, certificate: Certifica
     log = state.logs[partition]
     is_current = offset < len(log.last) and log.last[offset] == line & 1
     known = ledger.partitions[partition]
-    has_landed = line - 1 in landed(ledger.batches) or offset < known.deleted_below
-    is_out_of_reach = line & 1 and offset < known.cut and has_landed
+    is_out_of_reach = line & 1 and offset < known.cut and line - 1 in ever_landed(ledger)
     is_named = record in certificate.unread or line in certificate.given_up
     is_of_another = window_of(line) != window and any(line in lost for lost in state.lost)
     if offset < first and is_current and not (is_named or is_out_of_reach or is_of_another):

@@ -16,6 +16,7 @@ class Rules:
     nowhere: bool = True  # ... only those that landed in no other window either
     reopen: bool = True  # a certificate names its extras, and a landing of one in any window makes it fail
     wait: bool = True  # no extra of a batch under way is counted: the window waits for that batch
+    check_again: bool = True  # publish checks in its transaction that no extra has landed since the claim
     upgrade: bool = True  # the first plan after an upgrade reads nothing that has landed, whatever is stored
     see_cut: bool = True  # detection records a cut too, where no driver lives
     own: bool = True  # only lines of logs that the pipeline read count, also in a rebuild
@@ -34,10 +35,8 @@ class Rules:
     released: bool = True  # a line of a release counts only once that release has landed
     # Landings are deleted of a certified window, once Kafka has none of their records any more; the rest is kept.
     deleted_reopens: bool = True  # a later landing of such an offset is never certified from the ledger
-    deleted_landed: bool = True  # what is no extra by deleted landings is none: all below has landed somewhere
-    unread_is_extra: bool = True  # ... but for what a person accepted as never read
-    delete_settled: bool = True  # nothing is deleted while the bytes of any window are unaccounted for
-    delete_no_extra: bool = True  # ... or a certificate counts one of these records as its extra
+    deleted_landed: bool = True  # their ranges are kept by leader epoch: what is in them is no extra
+    delete_no_extra: bool = True  # nothing is deleted while a certificate counts one of these records as its extra
     delete_own: bool = True  # ... or the window's file has lines that landed elsewhere or nowhere
     fence: bool = True  # epochs of drivers and tokens of claims are never used twice, also after a restore
 

@@ -78,7 +78,6 @@ class Partition(NamedTuple):
     reach: int = 0
     stored: int | None = None
     cut: int = NO_CUT
-    deleted_below: int = 0
 
 
 class Ledger(NamedTuple):
@@ -91,6 +90,7 @@ class Ledger(NamedTuple):
     rows: tuple[Lines, ...] = ((), ())
     listed: tuple[bool, ...] = (False, False)  # it knows the window
     certificates: tuple[Certificate | None, ...] = (None, None)
+    deleted: Lines = ()  # whose landings are: the ledger keeps their ranges, by leader epoch
     begun: tuple[tuple[bool, Records], ...] = ()  # that never landed: after an upgrade? and what they were to read
     decisions: tuple[tuple[Record, int], ...] = ()  # a record that several of these covered, and its window
     given_up: Lines = ()  # of a lost file, and Kafka has them no more

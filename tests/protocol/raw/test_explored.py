@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from _pytest.mark import ParameterSet
 from tests.protocol.exploration import explore, walked
-from tests.protocol.raw.scenarios import ALL, QUICK, WALKED
+from tests.protocol.raw.scenarios import EXPLORED, WALKED
 from tests.protocol.raw.world import walk, world_of
 
 SEEDS = (
@@ -16,13 +15,9 @@ SEEDS = (
 )
 
 
-def marked(name: str) -> str | ParameterSet:
-    return name if name in QUICK else pytest.param(name, marks=(pytest.mark.rare, pytest.mark.largest))
-
-
-@pytest.mark.parametrize("name", [marked(name) for name in ALL])
+@pytest.mark.parametrize("name", EXPLORED)
 def test_certificates_are_right_and_no_state_is_stuck(name: str) -> None:
-    scenario, states = ALL[name]
+    scenario, states = EXPLORED[name]
     found = explore(world_of(scenario))
     assert found.shown is None, str(found)
     assert found.states == states

@@ -30,7 +30,8 @@ def accounted(state: State, batch: Batch) -> State:
         for partition, known in enumerate(ledger.partitions)
     )
     listed = tuple(is_listed or window in windows for window, is_listed in enumerate(ledger.listed))
-    after = ledger._replace(batches=(*ledger.batches, batch), partitions=partitions, listed=listed)
+    unread = tuple(record for record in ledger.unread if record not in records)  # it was read, by a batch under way
+    after = ledger._replace(batches=(*ledger.batches, batch), partitions=partitions, listed=listed, unread=unread)
     return reopened(state._replace(ledger=after), windows)
 
 
