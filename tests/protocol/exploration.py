@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import gc
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Generic, TypeVar
 
+from tests.protocol.random_walk import HasEvent, walk_at_random
+
+FAIRNESS = 0.7
 S = TypeVar("S")
-A = TypeVar("A")
+A = TypeVar("A", bound=HasEvent)
 
 
 @dataclass(frozen=True)
 class World(Generic[S, A]):
-    """What can happen from `start` on. `is_own_move`: without another fault or record. `wrong` says what no state may
-    be, and `is_goal` what each must be able to become by own moves."""
+    """What can happen from `start` on. `is_own_move`: without another of the `faults`, or record. `wrong` says what no
+    state may be, and `is_goal` what each must be able to become by own moves."""
 
     start: S
     moves: Callable[[S], Iterable[tuple[A, S]]]
+    faults: Collection[object]
     is_own_move: Callable[[S, A], bool]
     wrong: Callable[[S], str | None]
     is_goal: Callable[[S], bool]
@@ -140,13 +144,16 @@ def _trace(world: World[S, A], graph: _Graph[S], at: int) -> tuple[tuple[A, S], 
     return tuple(taken)
 
 
-def walked(
-    world: World[S, A], walk: Callable[[int], Iterable[tuple[A, S]]], seeds: Iterable[int]
-) -> Wrong[S, A] | None:
+def walk(world: World[S, A], seed: int, most: int) -> Iterator[tuple[A, S]]:
+    """Walk at random until nothing can happen or `most` is reached."""
+    return walk_at_random(world.start, world.moves, world.faults, FAIRNESS, seed, most)
+
+
+def walked(world: World[S, A], seeds: Iterable[int], most: int) -> Wrong[S, A] | None:
     """Return the first wrong state on these walks, with all that happened before it."""
     for seed in seeds:
         trace: list[tuple[A, S]] = []
-        for action, state in walk(seed):
+        for action, state in walk(world, seed, most):
             trace.append((action, state))
             if message := world.wrong(state):
                 return Wrong(f"seed {seed}: {message}", tuple(trace))

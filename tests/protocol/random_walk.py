@@ -7,12 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Protocol, TypeVar
 
 
-class _Action(Protocol):
+class HasEvent(Protocol):
+    """An action that says what happened."""
+
     @property
     def did(self) -> object: ...
 
 
-A = TypeVar("A", bound=_Action)
+A = TypeVar("A", bound=HasEvent)
 S = TypeVar("S")
 
 

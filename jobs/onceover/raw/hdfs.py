@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import requests
 from hdfs import Client, HdfsError, InsecureClient
@@ -103,7 +103,7 @@ class SmallFiles:
         silent: requests.ConnectionError | None = None
         for _ in range(_ASKED - 1):
             try:
-                return request({"excludedatanodes": name_host(silent)} if silent else {})
+                return request({"excludedatanodes": split_asked(silent).hostname} if silent else {})
             except requests.ConnectionError as error:
                 if name_datanode(self._address, error) is None:
                     raise
@@ -148,26 +148,26 @@ def is_missing(error: Exception) -> bool:
     return "FileNotFoundException" in get_exception_name(error) or "does not exist" in str(error)
 
 
-def name_host(error: BaseException | None) -> str | None:
-    """Return the host that a request had gone to when it failed; None if unknown."""
+def split_asked(error: BaseException | None) -> SplitResult:
+    """Return the address that a request had gone to when it failed, after a redirect; empty if unknown."""
     request = error.request if isinstance(error, requests.RequestException) else None
-    return urlsplit(str(request.url)).hostname if request is not None else None
+    return urlsplit("" if request is None else str(request.url))
 
 
 def name_datanode(address: str, error: requests.RequestException) -> str | None:
     """Return `host:port` of the DataNode that a request had been sent on to when it failed; None if there was none."""
-    asked = urlsplit(str(error.request.url)).netloc if error.request is not None else ""
+    asked = split_asked(error).netloc
     return asked if asked not in {"", *(urlsplit(each).netloc for each in address.split(";"))} else None
 
 
 def translate_error(address: str, error: Exception) -> OnceoverError:
     """Return the error of our own for a client's error."""
-    if isinstance(error, requests.RequestException) and (datanode := name_datanode(address, error)):
-        return UnreachableError(
-            f"the DataNode at {datanode} of HDFS at {address} does not answer ({type(error).__name__}); start it, or "
-            "wait until the NameNode counts it as dead, which takes ten minutes by default"
-        )
     if isinstance(error, requests.RequestException):
+        if datanode := name_datanode(address, error):
+            return UnreachableError(
+                f"the DataNode at {datanode} of HDFS at {address} does not answer ({type(error).__name__}); start it, "
+                "or wait until the NameNode counts it as dead, which takes ten minutes by default"
+            )
         return UnreachableError(
             f"HDFS at {address} does not answer ({type(error).__name__}); start it (`onceover stack up`) or set "
             "ONCEOVER_WEBHDFS"

@@ -11,7 +11,7 @@ import urllib3
 from hdfs import Client, HdfsError
 
 from onceover.errors import OnceoverError, TerminalError, UnreachableError
-from onceover.raw.hdfs import get_exception_name, is_missing, name_host, take_first_line, translate_error, wrap_errors
+from onceover.raw.hdfs import get_exception_name, is_missing, split_asked, take_first_line, translate_error, wrap_errors
 from onceover.raw.plain_open import OpenedFile, PlainOpener
 
 _PART = 1024 * 1024  # bytes taken from the connection at a time
@@ -80,7 +80,7 @@ class HdfsReading:
 
     def _give_up(self, failure: OnceoverError, cause: Exception | None) -> None:
         """Raise the failure, if no byte has come since the one before; else close the connection."""
-        host = name_host(cause) if self._opened is None else self._opened.host
+        host = split_asked(cause).hostname if self._opened is None else self._opened.host
         self.close()
         if self._failure is not None:
             raise self._failure from cause

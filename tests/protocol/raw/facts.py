@@ -132,10 +132,6 @@ def asks_for_decision(scenario: Scenario, ledger: Ledger, line: Line) -> bool:
     return scenario.rules.two_versions and len(tags) > 1 and record not in dict(ledger.decisions)
 
 
-def bytes_are_accounted(state: State, window: int) -> bool:
-    return len(state.files[window]) == expected_length(state.ledger, window)
-
-
 def expected_length(ledger: Ledger, window: int) -> int:
     """The certificate's frozen length and all landings since that begin at or beyond it."""
     certificate = ledger.certificates[window]

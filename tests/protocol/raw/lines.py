@@ -1,7 +1,7 @@
 """Records and lines as numbers.
 
 A record is an offset of a Kafka partition: `partition * 3 + offset`. A line is `record * 2 + epoch`: epoch 0 is what
-was written first under an offset, epoch 1 what stands there after the log was cut and grew again; the two may belong to
+was written first under an offset, epoch 1 what it has after the log was cut and grew again; the two may belong to
 different windows. RELEASED is added to the line of a release. In a file each line is one byte long, with TAG added if
 an upgraded version evaluated it; and so are FRAGMENT, a line that was torn, and FOREIGN, a line of a log that this
 pipeline never read.

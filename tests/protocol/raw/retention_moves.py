@@ -38,8 +38,7 @@ def _may_delete(scenario: Scenario, state: State, window: int) -> bool:
     assert certificate
     lines = landed_in(state.ledger.batches, window)
     return (
-        len(state.ledger.batches) >= certificate.batches
-        and bool(lines)
+        bool(lines)
         and all(_is_past(state, line) for line in lines)
         and not (rules.delete_own and (certificate.strays or certificate.extras))
         and not (rules.delete_no_extra and _are_extras(state, lines))
@@ -59,7 +58,7 @@ def _is_past(state: State, line: Line) -> bool:
 
 
 def _deleted(state: State, window: int) -> State:
-    """The certificate stands for its landings. A batch without any keeps its place in the order."""
+    """The certificate replaces its landings. A batch without any keeps its place in the order."""
     ledger, certificate = state.ledger, state.ledger.certificates[window]
     assert certificate
     base = Base(certificate.length, certificate.lines)

@@ -9,7 +9,7 @@ window of which an audit finds nothing is right if for each line of an offset fr
    otherwise: then once in all, in one of the two.)
 3. else the window does not count it; and if it is its offset's current line below F, the certificate names the offset
    as unread, or the line as given up if raw lost it with the window's file. Out of reach: what was written after a cut
-   and expired before anyone looked; nobody can know that it was.
+   and expired before it was looked at: no part can know of it.
 
 Besides, as long as no fault has happened, no rows ever count a record twice.
 """
@@ -70,7 +70,7 @@ def _wrong(scenario: Scenario, state: State, window: int, certificate: Certifica
         belongs = record != scenario.quarantined and window_of(line) == window
         return f"is held, and counted {count} times" if count != belongs else None
     if count:
-        return "is counted, and held by nobody"
+        return "is counted, and held nowhere"
     log = state.logs[partition]
     is_current = offset < len(log.last) and log.last[offset] == line & 1
     known = ledger.partitions[partition]
@@ -78,12 +78,12 @@ def _wrong(scenario: Scenario, state: State, window: int, certificate: Certifica
     is_named = record in certificate.unread or line in certificate.given_up
     is_of_another = window_of(line) != window and any(line in lost for lost in state.lost)
     if offset < first and is_current and not (is_named or is_out_of_reach or is_of_another):
-        return "is held by nobody, and not named as unread"
+        return "is held nowhere, and not named as unread"
     return None
 
 
 def _wrong_release(scenario: Scenario, state: State) -> str | None:
-    """A record is released once in all, whatever was killed on the way; or never, if nobody asked for that."""
+    """A record is released once in all, whatever was killed on the way; or never, if no person asked for that."""
     counts = [line for rows in state.ledger.rows for line in rows if line >= RELEASED]
     if counts and all(is_trusted(scenario, state, other) or not state.ledger.rows[other] for other in WINDOWS):
         return f"{shown(tuple(counts))} is released {len(counts)} times" if len(counts) > 1 else None

@@ -30,6 +30,8 @@ EXPLORED = {
     "loss-in": _inside(11_339, 2, crashes=1, expiries=1, losses=1),
     "loss3-in": _inside(8748, 3, expiries=1, losses=1),
     "both-in": _inside(20_529, 2, expiries=1, losses=1, restores=1),
+    "loss-rows": Explored(Scenario((1,), Left(crashes=1, expiries=1, losses=1), False, rows_survive=True), 2455),
+    "upgrade-out": _outside(36_539, 2, crashes=1, expiries=1, upgrades=1),
     "upgrade-in": _inside(19_570, 2, crashes=1, expiries=1, upgrades=1),
     "upgrade-twice-in": _inside(3277, 1, crashes=2, expiries=1, upgrades=1),
     "upgrade-loss-in": _inside(11_399, 2, crashes=1, losses=1, upgrades=1),
@@ -47,6 +49,9 @@ EXPLORED = {
         Scenario((1,), Left(crashes=1, releases=2, upgrades=1, losses=1), True, quarantined=0), 1729
     ),
 }
+
+LARGEST = {"deleted-stray-in": _inside(244_185, 1, 1, crashes=1, expiries=2, upgrades=1, deletions=1, foreign=1)}
+ALL = {**EXPLORED, **LARGEST}
 
 _MANY = Left(crashes=2, expiries=2, cuts=1, losses=1, restores=1, takeovers=1, foreign=1, deletions=1)
 WALKED = {

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 from tests.protocol.exploration import explore, walked
-from tests.protocol.raw.scenarios import EXPLORED, WALKED
-from tests.protocol.raw.world import walk, world_of
+from tests.protocol.raw.scenarios import ALL, LARGEST, WALKED
+from tests.protocol.raw.world import world_of
 
+RARELY = (pytest.mark.rare, pytest.mark.largest)
+MOST = 100  # actions of a walk
 SEEDS = (
     range(300),
-    pytest.param(range(300, 20_000), marks=(pytest.mark.rare, pytest.mark.largest)),
+    pytest.param(range(300, 20_000), marks=RARELY),
 )
 
 
-@pytest.mark.parametrize("name", EXPLORED)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=RARELY if name in LARGEST else ()) for name in ALL])
 def test_certificates_are_right_and_no_state_is_stuck(name: str) -> None:
-    scenario, states = EXPLORED[name]
+    scenario, states = ALL[name]
     found = explore(world_of(scenario))
     assert found.shown is None, str(found)
     assert found.states == states
@@ -26,5 +26,5 @@ def test_certificates_are_right_and_no_state_is_stuck(name: str) -> None:
 @pytest.mark.parametrize("seeds", SEEDS, ids=str)
 @pytest.mark.parametrize("name", WALKED)
 def test_walks_with_more_faults_meet_no_false_certificate(name: str, seeds: range) -> None:
-    found = walked(world_of(WALKED[name]), partial(walk, WALKED[name]), seeds)
+    found = walked(world_of(WALKED[name]), seeds, MOST)
     assert found is None, str(found)

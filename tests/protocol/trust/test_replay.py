@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import islice
 
 import pytest
 from tests.integration.lane import Lane
+from tests.protocol.exploration import walk
 from tests.protocol.trust.model import moves
 from tests.protocol.trust.mutants import MUTANTS, Mutant
 from tests.protocol.trust.replay import Replay
 from tests.protocol.trust.scenarios import ALL, WALKED
 from tests.protocol.trust.state import Event, Move, Scenario
-from tests.protocol.trust.world import walk
+from tests.protocol.trust.world import world_of
 
 from onceover_local.stack import Stack
 
@@ -74,7 +74,7 @@ def test_random_walk_ends_right_on_real_parts(
     lanes: Lanes, stack: Stack, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     scenario = WALKED["inside" if seed % 2 else "outside"]
-    replay(lanes, stack, monkeypatch, scenario, list(islice(walk(scenario, seed), MOST)))
+    replay(lanes, stack, monkeypatch, scenario, list(walk(world_of(scenario), seed, MOST)))
 
 
 @pytest.mark.rare

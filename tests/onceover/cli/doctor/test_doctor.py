@@ -182,10 +182,9 @@ HOUR = 3_600_000
 
 
 @pytest.fixture
-def broker(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The address that Kafka has for doctor's commands; nothing listens there."""
+def broker(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give Kafka an address for doctor's commands; nothing listens there."""
     monkeypatch.setenv("ONCEOVER_KAFKA", "broker.example:9092")
-    return "broker.example:9092"
 
 
 @pytest.mark.parametrize(
@@ -204,13 +203,12 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> str:
         (TopicPolicy(None, False, True, False, HOUR + 1), "note", "message.timestamp.type=CreateTime"),
     ],
 )
-def test_topic_is_judged_by_its_pipelines_needs(
-    home: Path, broker: str, policy: TopicPolicy, state: str, says: str
-) -> None:
+@pytest.mark.usefixtures("broker")
+def test_topic_is_judged_by_its_pipelines_needs(home: Path, policy: TopicPolicy, state: str, says: str) -> None:
     # `things` has windows of an hour and an allowed lateness of an hour.
     (found,) = check_settings("topic", find("things", home), policy)
     assert (found.state, says in found.what) == (state, True)
-    assert found.what.count(f"--bootstrap-server {broker} ") == found.what.count("kafka-configs.sh")
+    assert found.what.count("--bootstrap-server broker.example:9092 ") == found.what.count("kafka-configs.sh")
 
 
 @pytest.mark.parametrize(
@@ -235,8 +233,9 @@ def test_topic_is_judged_by_its_pipelines_needs(
         ({"unpacked_bytes": 32 << 20}, None, "fine", "for ever"),
     ],
 )
+@pytest.mark.usefixtures("broker")
 def test_topic_is_judged_by_the_bytes_that_it_keeps(
-    home: Path, broker: str, more: dict[str, int], noted_ms: int | None, state: str, says: str
+    home: Path, more: dict[str, int], noted_ms: int | None, state: str, says: str
 ) -> None:
     (found,) = check_settings("topic", find("things", home), replace(NEVER, **more), noted_ms)  # type: ignore[arg-type]
     assert (found.state, says in found.what) == (state, True), found.what
