@@ -39,7 +39,7 @@ STUCK = {
     "deleted_landed": "deleted-upgrade-in",
 }
 PRUDENCE = {
-    "refuse": "loss-in",  # a ledger that registers over a used root counts right too: what is there are extras
+    "refuse": "loss-in",  # a ledger that registers over a used root counts right too: what raw holds becomes extras
     "marker": "loss-in",  # two ledgers count right too, but retention would move away the other's files
     "see_cut": "cut-ex-in",  # needs an ingest that never starts again, else its next plan records the cut
     "never_less": "lost-in",  # the proof says the same of what landed
