@@ -33,6 +33,7 @@ class Event(StrEnum):
     REBUILD_BEGUN = "rebuild begins"
     REBUILT = "rebuild commits"
     ROOT_TAKEN = "PERSON: this ledger takes the root"
+    GIVEN_UP_LEDGER = "PERSON: a ledger of before the upgrade is given up for a rebuild"
     PLANNED = "plans"
     REFILL_PLANNED = "plans to read again"
     LOOKED_AHEAD = "plans nothing"

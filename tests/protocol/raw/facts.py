@@ -72,6 +72,15 @@ def owns_root(scenario: Scenario, state: State) -> bool:
     return not scenario.rules.marker or state.marker == state.ledger.ledger_id
 
 
+def is_behind(scenario: Scenario, state: State) -> bool:
+    """Whether the ledger was restored from before an upgrade: it does not know what the newer version began."""
+    return scenario.rules.versions_in_raw and state.ledger.known and state.upgraded and not state.ledger.upgraded
+
+
+def may_work(scenario: Scenario, state: State) -> bool:
+    return state.ledger.known and owns_root(scenario, state) and not state.rebuilding and not is_behind(scenario, state)
+
+
 def is_closed(scenario: Scenario, state: State, window: int) -> bool:
     """A window closes once each frontier has passed it, or its Kafka partition is read to its end and idle; it stays
     closed."""
@@ -125,10 +134,11 @@ def tagged(state: State, lines: Iterable[Line]) -> Lines:
     return tuple(line | TAG if state.upgraded else line for line in lines)
 
 
-def asks_for_decision(scenario: Scenario, ledger: Ledger, line: Line) -> bool:
-    """Whether dead batches of two versions covered a line that landed nowhere: each may have put it elsewhere."""
+def asks_for_decision(scenario: Scenario, ledger: Ledger, file: Lines, line: Line) -> bool:
+    """Whether two versions evaluated a line that landed nowhere: each may have put it elsewhere."""
     record = record_of(line)
     tags = {tag for tag, records in ledger.begun if record in records}
+    tags |= {found & TAG > 0 for found in file if found >= 0 and found & ~TAG == line}
     return scenario.rules.two_versions and len(tags) > 1 and record not in dict(ledger.decisions)
 
 

@@ -108,5 +108,6 @@ def upgrade_moves(scenario: Scenario, state: State) -> Iterator[Move]:
     """Another version of Onceover, Spark or the time zone data starts, and dates one record otherwise."""
     left = state.left
     if left.upgrades and state.driver is None:
-        upgraded = state._replace(upgraded=True, left=left._replace(upgrades=left.upgrades - 1))
+        ledger = state.ledger._replace(upgraded=True)
+        upgraded = state._replace(upgraded=True, ledger=ledger, left=left._replace(upgrades=left.upgrades - 1))
         yield Action(Event.UPGRADED, record=scenario.moved), upgraded

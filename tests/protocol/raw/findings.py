@@ -30,6 +30,8 @@ def findings(scenario: Scenario, state: State, window: int) -> Iterator[str]:
         yield "landed again after its landing was deleted"
     if rules.reopen and any(record_of(line) in certificate.extras for landing in since for line in landing.lines):
         yield "an extra has landed"
+    if any(record in certificate.extras and decided != window for record, decided in ledger.decisions):
+        yield "an extra was decided to count elsewhere"
     if rules.cut_first and has_cut(scenario, state):
         yield "log was cut"
 

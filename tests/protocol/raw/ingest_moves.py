@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.protocol.raw.events import Action, Event
-from tests.protocol.raw.facts import by_window, cut_at, frontier, has_cut, hole, in_log, owns_root, tagged
+from tests.protocol.raw.facts import by_window, cut_at, frontier, has_cut, hole, in_log, may_work, tagged
 from tests.protocol.raw.lines import OFFSETS, WINDOWS, Lines, Record
 from tests.protocol.raw.root_moves import asked_offset
 from tests.protocol.raw.state import Driver, Landing, Move, Scenario, State, put
@@ -15,7 +15,7 @@ from tests.protocol.raw.transactions import accounted, cut_recorded, reopened
 def ingest_moves(scenario: Scenario, state: State) -> Iterator[Move]:
     if state.driver:
         yield _next_step(scenario, state, state.driver)
-    elif state.ledger.known and owns_root(scenario, state) and not state.rebuilding:
+    elif may_work(scenario, state):
         yield from _planned(scenario, state)
 
 

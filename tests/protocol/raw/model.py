@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.protocol.raw.events import Action, Event
-from tests.protocol.raw.facts import owns_root
+from tests.protocol.raw.facts import may_work
 from tests.protocol.raw.fault_moves import (
     driver_faults,
     file_moves,
@@ -54,7 +54,7 @@ def moves(scenario: Scenario, state: State) -> Iterator[Move]:
     yield from file_moves(state)
     yield from root_moves(scenario, state)
     yield from ingest_moves(scenario, state)
-    if state.ledger.known and owns_root(scenario, state) and not state.rebuilding:
+    if may_work(scenario, state):
         yield from upgrade_moves(scenario, state)
         yield from retention_moves(scenario, state)
         yield from detection_moves(scenario, state)

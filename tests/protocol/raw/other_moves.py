@@ -53,7 +53,8 @@ def person_moves(scenario: Scenario, state: State) -> Iterator[Move]:
         yield from _lost(scenario, state)
     for record in state.ledger.unread:
         window = _newest_window(state, record)
-        if window is not None and asks_for_decision(scenario, state.ledger, record * 2):
+        files = state.files[0] + state.files[1]
+        if window is not None and asks_for_decision(scenario, state.ledger, files, record * 2):
             yield Action(Event.DECIDED, window, record), _decided(state, record, window)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tests.protocol.raw.events import Action, Event
 from tests.protocol.raw.facts import asks_for_decision, ever_landed, intact, is_closed, is_under_way, landed, landed_in
-from tests.protocol.raw.lines import RELEASED, WINDOWS, Line, Record, record_of
+from tests.protocol.raw.lines import RELEASED, WINDOWS, Line, Lines, Records, record_of
 from tests.protocol.raw.state import Certificate, Move, Repair, Scenario, State, put
 
 
@@ -37,16 +37,20 @@ def _scanned(scenario: Scenario, state: State, repair: Repair) -> Move:
     everywhere = landed(batches).union(state.ledger.deleted if rules.deleted_landed else ())
     elsewhere = everywhere - own if rules.nowhere else frozenset[Line]()
     extras = [line for line in lines - own - elsewhere if _is_extra(scenario, state, window, line)]
-    if any(asks_for_decision(scenario, state.ledger, line) for line in extras):
+    if any(asks_for_decision(scenario, state.ledger, file, line) for line in extras):
         return Action(Event.UNPROVED, window), state._replace(repair=None)
     counted = (lines & own) | set(extras if rules.extras else ())
-    named: tuple[Record, ...] = tuple(sorted(record_of(line) for line in counted - own))
-    if is_under_way(scenario, state, named):
+    named = tuple(sorted(counted - own))
+    if is_under_way(scenario, state, _records(named)):
         return Action(Event.WAITED, window), state._replace(repair=None)
     read = repair._replace(
         length=len(file), lines=tuple(sorted(counted)), extras=named, strays=bool(lines - own - set(extras))
     )
     return Action(Event.SCANNED, window, lines=file), state._replace(repair=read)
+
+
+def _records(lines: Lines) -> Records:
+    return tuple(sorted({record_of(line) for line in lines}))
 
 
 def _is_extra(scenario: Scenario, state: State, window: int, line: Line) -> bool:
@@ -60,25 +64,26 @@ def _is_extra(scenario: Scenario, state: State, window: int, line: Line) -> bool
 
 def _have_landed(scenario: Scenario, state: State, repair: Repair) -> bool:
     """Whether an extra has landed since the claim: its landing may be deleted before anybody compares."""
-    lines = ever_landed(state.ledger)
-    return scenario.rules.check_again and any(
-        line in lines and record_of(line) in repair.extras for line in repair.lines
-    )
+    return scenario.rules.check_again and not ever_landed(state.ledger).isdisjoint(repair.extras)
 
 
 def _least(scenario: Scenario, state: State, window: int, before: Certificate) -> int:
-    """How many lines were certified, without what a person gave up and the extras that landed elsewhere since."""
+    """How many lines were certified, without what a person gave up and the extras that count elsewhere since."""
     kept = [line for line in before.lines if line not in state.ledger.given_up]
     if not scenario.rules.less_landed:
         return len(kept)
     elsewhere = ever_landed(state.ledger) - landed_in(state.ledger.batches, window)
-    return sum(line not in elsewhere or record_of(line) not in before.extras for line in kept)
+    decided = {record for record, other in state.ledger.decisions if other != window}
+    return sum(
+        (line not in elsewhere and record_of(line) not in decided) or record_of(line) not in before.extras
+        for line in kept
+    )
 
 
 def _published(scenario: Scenario, state: State, repair: Repair) -> Move:
     window, ledger = repair.window, state.ledger
     before = ledger.certificates[window]
-    if is_under_way(scenario, state, repair.extras) or _have_landed(scenario, state, repair):
+    if is_under_way(scenario, state, _records(repair.extras)) or _have_landed(scenario, state, repair):
         return Action(Event.WAITED, window), state._replace(repair=None)
     if scenario.rules.never_less and before and len(repair.lines) < _least(scenario, state, window, before):
         return Action(Event.REFUSED, window), state._replace(repair=None)
@@ -88,7 +93,7 @@ def _published(scenario: Scenario, state: State, repair: Repair) -> Move:
         repair.length,
         repair.lines,
         True,
-        repair.extras,
+        _records(repair.extras),
         ledger.unread,
         repair.strays,
         before.base if before else None,

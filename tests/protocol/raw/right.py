@@ -16,7 +16,7 @@ Besides, as long as no fault has happened, no rows ever count a record twice.
 
 from __future__ import annotations
 
-from tests.protocol.raw.facts import ever_landed, frontier, has_cut, hole, owns_root
+from tests.protocol.raw.facts import ever_landed, frontier, has_cut, hole, may_work
 from tests.protocol.raw.findings import is_certified, is_clean
 from tests.protocol.raw.lines import OFFSETS, RELEASED, TAG, WINDOWS, Line, record_of, shown, window_of
 from tests.protocol.raw.state import Certificate, Scenario, State
@@ -26,7 +26,7 @@ def wrong(scenario: Scenario, state: State) -> str | None:
     """Say which window is certified, audited clean and not right."""
     if state.left == scenario.left and any(len(set(rows)) < len(rows) for rows in state.ledger.rows):
         return "rows count a record twice without any fault"
-    if not state.ledger.known or not owns_root(scenario, state):
+    if not may_work(scenario, state):
         return None
     for window in WINDOWS:
         certificate = state.ledger.certificates[window]
@@ -93,9 +93,9 @@ def _wrong_release(scenario: Scenario, state: State) -> str | None:
 def is_goal(scenario: Scenario, state: State) -> bool:
     """All is read, no hole is left, and each window with a file or rows is certified and audited clean."""
     ledger = state.ledger
-    if not ledger.known or not owns_root(scenario, state) or hole(ledger) or has_cut(scenario, state):
+    if not may_work(scenario, state) or hole(ledger) or has_cut(scenario, state):
         return False
-    if state.driver or state.repair or state.rebuilding or state.releasing:
+    if state.driver or state.repair or state.releasing:
         return False
     for partition, log in enumerate(state.logs):
         if frontier(ledger, partition) < log.end:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.protocol.raw.events import Action, Event
-from tests.protocol.raw.facts import intact, owns_root
+from tests.protocol.raw.facts import intact, is_behind, owns_root
 from tests.protocol.raw.lines import OFFSETS, TAG, WINDOWS, Line, record_of
-from tests.protocol.raw.state import NO_CUT, Landing, Move, Partition, Scenario, State
+from tests.protocol.raw.state import NO_CUT, Landing, Ledger, Move, Partition, Scenario, State
 from tests.protocol.raw.transactions import accounted
 
 
@@ -30,13 +30,18 @@ def root_moves(scenario: Scenario, state: State) -> Iterator[Move]:
     if state.rebuilding and state.left.crashes:
         left = state.left._replace(crashes=state.left.crashes - 1)
         yield Action(Event.REBUILD_KILLED), state._replace(rebuilding=False, left=left)
+    if is_behind(scenario, state) and not state.rebuilding:
+        empty = Ledger(ledger.ledger_id + 1, (Partition(),) * len(ledger.partitions), rows=ledger.rows)
+        yield Action(Event.GIVEN_UP_LEDGER), state._replace(ledger=empty, driver=None, repair=None, releasing=None)
     if rules.marker and ledger.known and not owns_root(scenario, state) and not state.rebuilding:
         yield Action(Event.ROOT_TAKEN), state._replace(marker=ledger.ledger_id)
 
 
 def _registered(scenario: Scenario, state: State) -> Move:
     origins = tuple(_origin(scenario, state, partition) for partition in range(len(state.logs)))
-    known = state.ledger._replace(known=True, partitions=tuple(Partition(at, at) for at in origins))
+    known = state.ledger._replace(
+        known=True, upgraded=state.upgraded, partitions=tuple(Partition(at, at) for at in origins)
+    )
     marked = _begun(state, origins)._replace(ledger=known, marker=known.ledger_id)
     return Action(Event.REGISTERED), marked
 
@@ -61,7 +66,7 @@ def _rebuilt(scenario: Scenario, state: State) -> Move:
     lines = sorted({line for file in state.files for line in intact(scenario, file)})
     partitions = tuple(_rebuilt_partition(scenario, state, each, lines) for each in range(len(state.logs)))
     listed = tuple(bool(state.files[window] or ledger.rows[window]) for window in WINDOWS)
-    known = ledger._replace(known=True, partitions=partitions, listed=listed)
+    known = ledger._replace(known=True, upgraded=state.upgraded, partitions=partitions, listed=listed)
     after = _begun(state, tuple(partition.origin for partition in partitions))
     after = after._replace(ledger=known, marker=ledger.ledger_id, rebuilding=False)
     batch = tuple(

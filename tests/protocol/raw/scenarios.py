@@ -43,6 +43,8 @@ EXPLORED = {
     "deleted-in": _inside(7714, 2, crashes=1, expiries=2, deletions=2),
     "deleted-upgrade-in": _inside(21_001, 2, takeovers=1, expiries=1, upgrades=1, deletions=1),
     "deleted-hung-in": _inside(8557, 2, takeovers=1, expiries=2, deletions=1),
+    "deleted-cut-in": _inside(2153, 1, crashes=1, expiries=1, cuts=1, deletions=1),
+    "restore-upgrade-out": _outside(25_898, 1, crashes=1, expiries=1, restores=1, upgrades=1),
     "deleted-out": _outside(12_796, 2, crashes=1, expiries=1, deletions=1),
     "release-in": Explored(Scenario((1,), Left(crashes=1, releases=1, restores=1), True, quarantined=0), 677),
     "release-upgrade-in": Explored(
@@ -58,4 +60,5 @@ WALKED = {
     "inside": Scenario((3,), _MANY, stored_inside=True),
     "outside": Scenario((3,), _MANY, stored_inside=False),
     "two": Scenario((2, 1), _MANY, stored_inside=True),
+    "upgraded": Scenario((3,), _MANY._replace(cuts=0, upgrades=1), stored_inside=False),
 }

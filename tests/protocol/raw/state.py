@@ -95,6 +95,7 @@ class Ledger(NamedTuple):
     decisions: tuple[tuple[Record, int], ...] = ()  # a record that several of these covered, and its window
     given_up: Lines = ()  # of a lost file, and Kafka has them no more
     unread: Records = ()  # a person accepts that Kafka dropped these before they were read
+    upgraded: bool = False  # it knows of the newer version
 
 
 class Driver(NamedTuple):
@@ -115,7 +116,7 @@ class Repair(NamedTuple):
     batches: int
     length: int | None = None
     lines: Lines = ()
-    extras: Records = ()
+    extras: Lines = ()
     strays: bool = False
 
 

@@ -27,6 +27,7 @@ WRONG = {
     "give_up_last": "lost-in",
     "proof": "lost-in",
     "two_versions": "upgrade-twice-in",
+    "versions_in_raw": "restore-upgrade-out",
     "newest_tag": "upgrade-loss-in",
     "released": "release-upgrade-in",
     "delete_no_extra": "deleted-stray-in",
