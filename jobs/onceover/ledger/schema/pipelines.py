@@ -1,0 +1,209 @@
+"""The ledger itself, pipelines and their contracts, and where each stands in its topic."""
+
+from __future__ import annotations
+
+from typing import Final
+
+TABLES: Final = """
+CREATE SCHEMA IF NOT EXISTS aggregates;
+COMMENT ON SCHEMA aggregates IS 'Aggregates, which readers query: one table a pipeline.';
+CREATE SCHEMA IF NOT EXISTS staging;
+COMMENT ON SCHEMA staging IS 'Rows on their way into aggregates; nothing here outlives its batch or repair.';
+
+CREATE TABLE onceover.ledger (
+  only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+  ledger_id uuid NOT NULL DEFAULT gen_random_uuid(),
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+INSERT INTO onceover.ledger DEFAULT VALUES;
+COMMENT ON TABLE onceover.ledger IS 'This ledger''s identity, which the marker of each raw root that it owns repeats.';
+
+CREATE TABLE onceover.root_change (
+  change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  pipeline text NOT NULL,
+  raw_root text NOT NULL,
+  who text NOT NULL,
+  why text NOT NULL,
+  before jsonb,
+  after jsonb NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE onceover.root_change IS 'Raw roots that this ledger took over by a person''s word.';
+
+CREATE TABLE onceover.pipeline (
+  name text PRIMARY KEY,
+  contract_version integer NOT NULL,
+  watermark timestamptz,
+  every_window_closed boolean NOT NULL DEFAULT false,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  log_retention interval,
+  batches_landed bigint NOT NULL DEFAULT 0,
+  last_batch bigint,
+  held_since timestamptz,
+  raw_store text NOT NULL DEFAULT 'hdfs'
+);
+COMMENT ON TABLE onceover.pipeline IS 'Pipelines: the contract in force, the watermark, and where raw is kept.';
+COMMENT ON COLUMN onceover.pipeline.last_batch IS 'The batch that landed last, refills left out.';
+COMMENT ON COLUMN onceover.pipeline.log_retention IS
+  'How long the topic keeps records, by retention.ms or as retention.bytes lets expect; NULL: for ever, or unknown.';
+COMMENT ON COLUMN onceover.pipeline.held_since IS
+  'Since when the watermark has not moved although a Kafka partition is beyond it; NULL: nothing holds it.';
+COMMENT ON COLUMN onceover.pipeline.raw_store IS 'The [storage] raw_store under which the first batch landed.';
+
+CREATE TABLE onceover.contract (
+  pipeline text NOT NULL REFERENCES onceover.pipeline DEFERRABLE INITIALLY DEFERRED,
+  version integer NOT NULL,
+  fingerprint text NOT NULL,
+  definition jsonb NOT NULL,
+  columns jsonb NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  who text,
+  why text,
+  PRIMARY KEY (pipeline, version)
+);
+COMMENT ON TABLE onceover.contract IS 'Every version of a pipeline''s contract: what its records mean, for ever.';
+COMMENT ON COLUMN onceover.contract.who IS 'Author of the cutover to this version; NULL for the first version.';
+
+CREATE TABLE onceover.cutover (
+  pipeline text NOT NULL,
+  version integer NOT NULL,
+  generation text NOT NULL,
+  kafka_partition integer NOT NULL,
+  first_offset bigint NOT NULL,
+  PRIMARY KEY (pipeline, version, generation, kafka_partition),
+  FOREIGN KEY (pipeline, version) REFERENCES onceover.contract
+);
+COMMENT ON TABLE onceover.cutover IS 'From which offset on each version of a contract is in force.';
+COMMENT ON COLUMN onceover.cutover.first_offset IS
+  'The first offset of this version or a later one; a Kafka partition without a row has it from its start.';
+
+CREATE TABLE onceover.kafka_partition (
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  generation text NOT NULL,
+  kafka_partition integer NOT NULL,
+  topic_id text NOT NULL,
+  origin bigint NOT NULL,
+  frontier bigint NOT NULL,
+  reach bigint NOT NULL,
+  end_offset bigint NOT NULL,
+  high_watermark bigint,
+  hidden_since timestamptz,
+  max_event_time timestamptz,
+  caught_up_since timestamptz,
+  read_until timestamptz,
+  truncated_from bigint,
+  diverged_from bigint,
+  diverged_after bigint,
+  unknown_from bigint,
+  compared_epoch integer,
+  overwritten int8multirange NOT NULL DEFAULT '{}',
+  records_landed bigint NOT NULL DEFAULT 0,
+  records_quarantined bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (pipeline, generation, kafka_partition)
+);
+COMMENT ON TABLE onceover.kafka_partition IS
+  'Kafka partitions: where reading began, up to where all has landed, and how the log compares with what landed.';
+COMMENT ON COLUMN onceover.kafka_partition.high_watermark IS
+  'Where the log ended; beyond end_offset, the last stable offset, an open transaction hides records. NULL: unknown.';
+COMMENT ON COLUMN onceover.kafka_partition.hidden_since IS
+  'When ingest first saw that a transaction was open at end_offset; NULL: none is.';
+COMMENT ON COLUMN onceover.kafka_partition.caught_up_since IS
+  'Since when nothing with an event time arrived, as of the last moment at which the log was read to its end.';
+COMMENT ON COLUMN onceover.kafka_partition.read_until IS
+  'No unread record is older: when all was read, or the oldest Kafka timestamp of the last batch. NULL: unknown.';
+COMMENT ON COLUMN onceover.kafka_partition.truncated_from IS
+  'The stored offset when the log was found to end before it; NULL once the log reaches that offset again.';
+COMMENT ON COLUMN onceover.kafka_partition.diverged_from IS
+  'First landed offset under which the log now has another record; NULL once it is read again from there.';
+COMMENT ON COLUMN onceover.kafka_partition.diverged_after IS
+  'The last batch that began before diverged_from was recorded: later ones read what the log has now.';
+COMMENT ON COLUMN onceover.kafka_partition.unknown_from IS
+  'First landed offset in the log whose leader epoch is unknown, so that it has to be read again; NULL: none.';
+COMMENT ON COLUMN onceover.kafka_partition.compared_epoch IS
+  'The log''s leader epoch when landed ranges were last compared with it; -1: to be compared again; NULL: not compared '
+  'since the ledger was rebuilt, or IDs were adopted.';
+COMMENT ON COLUMN onceover.kafka_partition.overwritten IS
+  'Landed offsets under which the log had, or may have had, other records that it lost before they were read.';
+COMMENT ON COLUMN onceover.kafka_partition.records_landed IS
+  'Records of all landed batches, quarantine included; a record that landed twice counts twice.';
+COMMENT ON COLUMN onceover.kafka_partition.records_quarantined IS 'Those of records_landed that are in quarantine.';
+
+CREATE TABLE onceover.blocked (
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  generation text NOT NULL,
+  kafka_partition integer NOT NULL,
+  start_offset bigint NOT NULL,
+  end_offset bigint NOT NULL,
+  why text NOT NULL,
+  since timestamptz NOT NULL DEFAULT clock_timestamp(),
+  tried_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (pipeline, generation, kafka_partition),
+  CHECK (start_offset < end_offset)
+);
+COMMENT ON TABLE onceover.blocked IS
+  'Offsets that Kafka''s log holds and no reader gets: ingest waits before them, and reads the other Kafka partitions.';
+COMMENT ON COLUMN onceover.blocked.tried_at IS 'When a read of them failed last: ingest tries again from time to time.';
+
+CREATE TABLE onceover.poison_record (
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  generation text NOT NULL,
+  kafka_partition integer NOT NULL,
+  record_offset bigint NOT NULL,
+  contract_version integer NOT NULL,
+  reason text NOT NULL,
+  error text NOT NULL,
+  found_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (pipeline, generation, kafka_partition, record_offset, contract_version)
+);
+COMMENT ON TABLE onceover.poison_record IS
+  'Records that the SQL of a contract version is not evaluated for: Spark''s process died of them, or did not end.';
+COMMENT ON COLUMN onceover.poison_record.error IS 'What ended the evaluation.';
+
+CREATE TABLE onceover.suspect_range (
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  generation text NOT NULL,
+  kafka_partition integer NOT NULL,
+  start_offset bigint NOT NULL,
+  end_offset bigint NOT NULL,
+  contract_version integer NOT NULL,
+  why text NOT NULL,
+  since timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (pipeline, generation, kafka_partition),
+  CHECK (start_offset < end_offset)
+);
+COMMENT ON TABLE onceover.suspect_range IS
+  'Offsets of which a batch failed by a record: its Kafka partition waits while ingest searches for the record.';
+
+CREATE TABLE onceover.stored_offset (
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  kafka_partition integer NOT NULL,
+  next_offset bigint NOT NULL CHECK (next_offset >= 0),
+  topic_id text NOT NULL,
+  PRIMARY KEY (pipeline, kafka_partition)
+);
+COMMENT ON TABLE onceover.stored_offset IS
+  'The offset store `postgres`: the next offset to read, of the topic with that ID.';
+
+CREATE TABLE onceover.offset_place (
+  store text NOT NULL,
+  place text NOT NULL,
+  pipeline text REFERENCES onceover.pipeline,
+  topic_id text,
+  PRIMARY KEY (store, place)
+);
+COMMENT ON TABLE onceover.offset_place IS
+  'Pipeline and topic of the offsets in a store, for most formats have no field for them. Pipelines never share one.';
+
+CREATE TABLE onceover.offset_change (
+  change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  store text NOT NULL,
+  who text NOT NULL,
+  why text NOT NULL,
+  before jsonb,
+  after jsonb NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX ON onceover.offset_change (pipeline);
+COMMENT ON TABLE onceover.offset_change IS 'Offsets that an operator set or copied, by Kafka partition.';
+"""
