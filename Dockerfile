@@ -22,6 +22,8 @@ RUN pip install --require-hashes --no-deps -r requirements/base.txt
 COPY pyproject.toml ./
 COPY jobs jobs
 COPY plugins plugins
+COPY local local
+COPY demo demo
 COPY dags dags
 COPY pipelines pipelines
 # Editable: docker-compose.yml mounts the folders over these copies, and what it mounts is what runs.

@@ -15,8 +15,8 @@ ALLOWED = {
     ("jobs/onceover/context.py", "markers"): "the same",
     ("jobs/onceover/context.py", "build_source"): "a command that reads no records need not load Arrow",
     ("jobs/onceover/raw/hdfs.py", "connect_hdfs"): "Kerberos needs a package that is installed for it alone",
-    ("jobs/onceover_local/stack/jars.py", "_make_context"): "jgo takes long to load, and only a start needs it",
-    ("jobs/onceover_local/stack/jars.py", "_make_lock"): "the same; only who writes the lock needs it",
+    ("local/onceover_local/stack/jars.py", "_make_context"): "jgo takes long to load, and only a start needs it",
+    ("local/onceover_local/stack/jars.py", "_make_lock"): "the same; only who writes the lock needs it",
     ("plugins/onceover_plugin.py", "fastapi_apps"): "only Airflow's api-server serves the page and needs FastAPI",
     ("plugins/onceover_airflow/spark.py", "_without_secret"): "called by `execute`, and needs psycopg's parser",
 }
@@ -36,7 +36,7 @@ def imported_in_functions(source: str) -> Iterator[str]:
 
 
 def found() -> set[tuple[str, str]]:
-    files = [file for folder in ("jobs", "plugins", "dags") for file in (ROOT / folder).rglob("*.py")]
+    files = [file for folder in ("jobs", "plugins", "dags", "local", "demo") for file in (ROOT / folder).rglob("*.py")]
     return {
         (path, function)
         for file in files

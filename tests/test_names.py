@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-SOURCES = [TESTS.parent / folder for folder in ("jobs", "plugins", "dags")]
+SOURCES = [TESTS.parent / folder for folder in ("jobs", "plugins", "dags", "local", "demo")]
 MOST = 60
 
 

@@ -24,7 +24,7 @@ ALLOWED = {
     ("docs/security.md", "nobody"): "a Unix user",
     ("requirements/check", "nobody"): "a Unix user",
     ("tests/requirements/test_check.py", "nobody"): "a Unix user",
-    ("jobs/onceover_local/stack/postgres.py", "nobody"): "a Unix user",
+    ("local/onceover_local/stack/postgres.py", "nobody"): "a Unix user",
 }
 LOCKS = re.compile(r"requirements/\w+\.txt|.*\.png")
 _FIELD = re.compile(r"\{[^{}\n]*\}")

@@ -48,7 +48,7 @@ def test_demo_table_is_shown_as_the_demo_prints_it() -> None:
     show(Console(file=printed, width=120), numbers)
     lines = [line.rstrip() for line in printed.getvalue().splitlines() if not line.startswith("seconds: ")]
     assert table == lines
-    story = (ROOT / "jobs" / "onceover_demo" / "story.py").read_text()
+    story = (ROOT / "demo" / "onceover_demo" / "story.py").read_text()
     assert [check for check in checks if check not in story] == []
     (cut,) = [block for block in README.blocks if "before repair" in block[0]]
     assert set(cut) <= set(table)

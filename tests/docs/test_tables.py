@@ -124,7 +124,7 @@ def test_reference_has_every_key_with_its_default(heading: str, table: Any) -> N
 def test_reference_names_variables_that_the_code_reads() -> None:
     named = set(re.findall(r"`(ONCEOVER_[A-Z_]+)`", REFERENCE.section("Addresses and other settings")))
     assert {f"ONCEOVER_{part.upper()}" for part in PARTS} <= named
-    code = "\n".join(path.read_text() for top in ("jobs", "plugins") for path in (ROOT / top).rglob("*.py"))
+    code = "\n".join(path.read_text() for top in ("jobs", "plugins", "local") for path in (ROOT / top).rglob("*.py"))
     built = {f"ONCEOVER_{part.upper()}" for part in PARTS}
     assert [name for name in named - built if name not in code] == []
 

@@ -1,4 +1,4 @@
-"""The ledger itself, pipelines and their contracts, and where each stands in its topic."""
+"""The ledger itself, pipelines and their contracts, and how far each has read its topic."""
 
 from __future__ import annotations
 
