@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tests.protocol.raw.events import Action, Event
 from tests.protocol.raw.facts import by_window, tagged
 from tests.protocol.raw.lines import FOREIGN, FRAGMENT, OFFSETS, WINDOWS
-from tests.protocol.raw.state import Ledger, Log, Move, Partition, Scenario, State, put
+from tests.protocol.raw.state import Log, Move, Scenario, State, put
 
 
 def kafka_moves(scenario: Scenario, state: State) -> Iterator[Move]:
@@ -42,7 +42,7 @@ def ledger_moves(scenario: Scenario, state: State) -> Iterator[Move]:
     if scenario.rules.fence:
         fenced = fenced._replace(driver=None, repair=None, releasing=None)
     if left.losses:
-        empty = Ledger(ledger.ledger_id + 1, (Partition(),) * len(ledger.partitions))
+        empty = ledger.replaced()
         if scenario.rows_survive:
             empty = empty._replace(rows=ledger.rows)
         lost = fenced._replace(ledger=empty, left=left._replace(losses=left.losses - 1))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tests.protocol.raw.events import Action, Event
 from tests.protocol.raw.facts import intact, is_behind, owns_root
 from tests.protocol.raw.lines import OFFSETS, TAG, WINDOWS, Line, record_of
-from tests.protocol.raw.state import NO_CUT, Landing, Ledger, Move, Partition, Scenario, State
+from tests.protocol.raw.state import NO_CUT, Landing, Move, Partition, Scenario, State
 from tests.protocol.raw.transactions import accounted
 
 
@@ -31,7 +31,7 @@ def root_moves(scenario: Scenario, state: State) -> Iterator[Move]:
         left = state.left._replace(crashes=state.left.crashes - 1)
         yield Action(Event.REBUILD_KILLED), state._replace(rebuilding=False, left=left)
     if is_behind(scenario, state) and not state.rebuilding:
-        empty = Ledger(ledger.ledger_id + 1, (Partition(),) * len(ledger.partitions), rows=ledger.rows)
+        empty = ledger.replaced()._replace(rows=ledger.rows)
         yield Action(Event.GIVEN_UP_LEDGER), state._replace(ledger=empty, driver=None, repair=None, releasing=None)
     if rules.marker and ledger.known and not owns_root(scenario, state) and not state.rebuilding:
         yield Action(Event.ROOT_TAKEN), state._replace(marker=ledger.ledger_id)

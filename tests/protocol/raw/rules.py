@@ -31,9 +31,7 @@ class Rules:
     give_up_last: bool = True  # ... but for what a person gives up, which Kafka must not have any more
     proof: bool = True  # a repair needs each landing's lines in raw
     two_versions: bool = True  # a person decides on an extra that two versions evaluated and none landed
-    versions_in_raw: bool = (
-        True  # raw keeps which versions evaluated; a ledger that lacks one is given up for a rebuild
-    )
+    versions_in_raw: bool = True  # raw keeps which versions evaluated, and a ledger that lacks one is rebuilt
     newest_tag: bool = True  # a rebuild that meets an ID in two windows counts it where the newest version put it
     released: bool = True  # a line of a release counts only once that release has landed
     # Landings are deleted of a certified window, once Kafka has none of their records any more; the rest is kept.

@@ -97,6 +97,10 @@ class Ledger(NamedTuple):
     unread: Records = ()  # a person accepts that Kafka dropped these before they were read
     upgraded: bool = False  # it knows of the newer version
 
+    def replaced(self) -> Ledger:
+        """Return another database, which knows nothing yet."""
+        return Ledger(self.ledger_id + 1, (Partition(),) * len(self.partitions))
+
 
 class Driver(NamedTuple):
     """A batch under way; `read` is None before it is read. `again`: it reads what a hole lacks."""
