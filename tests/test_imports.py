@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests.sources import ROOT, SOURCES
+
 OPERATORS = "plugins/onceover_airflow/operators/"
 CALLED_BY_AIRFLOW = {"execute", "get_openlineage_facets_on_complete"}
 ALLOWED = {
@@ -36,7 +36,7 @@ def imported_in_functions(source: str) -> Iterator[str]:
 
 
 def found() -> set[tuple[str, str]]:
-    files = [file for folder in ("jobs", "plugins", "dags", "local", "demo") for file in (ROOT / folder).rglob("*.py")]
+    files = [file for folder in SOURCES for file in folder.rglob("*.py")]
     return {
         (path, function)
         for file in files

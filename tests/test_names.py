@@ -4,9 +4,9 @@ import ast
 from pathlib import Path
 
 import pytest
+from tests.sources import SOURCES
 
 TESTS = Path(__file__).parent
-SOURCES = [TESTS.parent / folder for folder in ("jobs", "plugins", "dags", "local", "demo")]
 MOST = 60
 
 

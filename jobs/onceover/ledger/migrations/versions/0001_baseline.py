@@ -1,4 +1,8 @@
-"""The baseline: all tables of the ledger, as the modules of `schema` declare them."""
+"""The baseline: all tables of the ledger, as the modules of `schema` declare them.
+
+A revision is `2.` and the number of its file. Other numbers name other chains, whose databases
+`onceover.ledger.database` refuses.
+"""
 
 from __future__ import annotations
 
