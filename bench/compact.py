@@ -30,13 +30,13 @@ from onceover.ledger.certificates import read_certificate
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
 from onceover.model.raw_file import CompactedFile
+from onceover.raw.frozen_file import FrozenText
 from onceover.raw.window_files import WindowFiles
-from onceover.repair.folded import FoldedRebuild, FrozenText
-from onceover.repair.freeze import list_parquet, list_texts
+from onceover.repair.folded import FoldedRebuild
+from onceover.repair.freeze import list_compacted, list_texts
 from onceover.repair.proof import prove
 from onceover.spark.contract_check import check_contract
 from onceover.spark.copy_text import format_copy_lines
-from onceover.spark.fold_tasks import FrozenParquet
 from onceover.spark.session import COMPILED_FROM_BYTES, build, choose_codegen
 from onceover_demo.flights import csv_rows
 
@@ -97,11 +97,11 @@ def _compared(
 ) -> list[Row]:
     text = list_texts(files, files.read_lengths(one.due.window_start for one in ended))
     substitutes = {one.due.window_start: CompactedFile(one.due.digest, one.bytes or 0) for one in ended}
-    parquet = list_parquet(files, substitutes)
+    parquet = list_compacted(files, substitutes)
     certified = {one.due.window_start: one.due.digest for one in ended}
     said: list[Said] = []
 
-    def timed(texts: Mapping[datetime, FrozenText], stored: Mapping[datetime, FrozenParquet]) -> float:
+    def timed(texts: Mapping[datetime, FrozenText], stored: Mapping[datetime, FrozenText]) -> float:
         started = time.monotonic()
         with (
             choose_codegen(spark, COMPILED_FROM_BYTES),

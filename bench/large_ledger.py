@@ -62,7 +62,7 @@ class Lengths:
         self.asked += len(starts)
         return {start: self.held[start] for start in starts if start in self.held}
 
-    def find_parquet_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]:
+    def find_compacted_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]:
         return dict.fromkeys(compacted, "")
 
 

@@ -69,7 +69,7 @@ class History:
         whole = self.batches_a_window * (self.own_bytes + self.before_bytes)
         return dict.fromkeys(window_starts, whole)
 
-    def find_parquet_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]:
+    def find_compacted_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]:
         return dict.fromkeys(compacted, "")
 
     def moment(self, batch: int) -> datetime:

@@ -25,7 +25,7 @@ from onceover.model.contract import Contract, Contracts, Key, Measure
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import to_ms
-from onceover.repair.folded import FrozenText
+from onceover.raw.frozen_file import FrozenText
 
 GENERATION: Final = "00c0ffee"
 PARTITIONS: Final = 4

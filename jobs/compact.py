@@ -1,4 +1,4 @@
-"""spark-submit entry: write certified windows as Parquet files beside their text, each once."""
+"""spark-submit entry: compress certified windows beside their text, each record once."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def test_killed_compaction_is_done_again_from_the_start(
     killed = jobs("compact.py", "--pipeline", lane.name, "--older-than-ms", "0", "--who", "test", "--why", "a test")
     killed.start(stop_after=step, count=2 if step is CompactStep.PLACED else 1)
     killed.wait_until_held(120)
-    left = [name.startswith("compacting/") for name in lane.raw() if name.endswith(".parquet")]
+    left = [name.startswith("compacting/") for name in lane.raw() if name.endswith(".zst")]
     assert sorted(left) == ([True] * 3 if step is CompactStep.WRITTEN else [False, False, True])
     killed.kill()
     noted = 1 if step is CompactStep.PLACED else 0

@@ -29,8 +29,8 @@ RUBBISH = b"{"
 @dataclass(slots=True)
 class Walk:
     """What was produced, by offset: minute, kind and amount, None for rubbish. The first window loses its text. Unless
-    Parquet holds its records too, it has expired, and nothing comes into it any more; none of its records needs a
-    release."""
+    a compacted file holds its records too, it has expired, and nothing comes into it any more; none of its records
+    needs a release."""
 
     lane: Lane
     jobs: Jobs

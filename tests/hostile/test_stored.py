@@ -120,7 +120,7 @@ def try_servers(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> dict[str
         "hbase": lambda: hbase.load([0]),
         "days": list_days,
         "windows": files.list_window_files,
-        "parquet": files.list_parquet_files,
+        "compacted": files.list_compacted_files,
     }
 
 

@@ -11,6 +11,7 @@ from tests.integration.planted_failures import backdate, replay
 
 from onceover.ledger import drivers, expiries
 from onceover.ledger.windows import list_windows
+from onceover.model.raw_file import COMPACTED
 from onceover.retention.expire import carry_out
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -32,8 +33,8 @@ def make_certified_lane(lanes: Callable[..., Lane]) -> Lane:
     return made
 
 
-def read_parquet(lane: Lane) -> dict[str, bytes]:
-    return {name: content for name, content in lane.raw().items() if name.endswith(".parquet")}
+def read_compacted(lane: Lane) -> dict[str, bytes]:
+    return {name: content for name, content in lane.raw().items() if name.endswith(COMPACTED)}
 
 
 def expire_text(lane: Lane) -> int:

@@ -161,7 +161,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     (repaired,) = (t for t in airflow.tasks("repair_on_call", again)
                    if (t["task_id"], t["state"]) == ("windows.repair", "success"))  # fmt: skip
     log = airflow.log("repair_on_call", again, "windows.repair", repaired["map_index"], repaired["try_number"])
-    assert "reading 1 window files and 0 of Parquet" in log, "the log of the task says how far it is"
+    assert "reading 1 window files, 0 compacted ones" in log, "the log of the task says how far it is"
 
     # A DAG that is scheduled on the asset hears of all of it: repairs and restore, with windows, revisions and reasons.
     announced = run_dag(airflow, "announce_published", {})

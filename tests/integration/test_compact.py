@@ -16,7 +16,7 @@ from tests.integration.compaction import (
     HEADERS,
     NOON,
     make_certified_lane,
-    read_parquet,
+    read_compacted,
 )
 from tests.integration.lane import Lane
 from tests.integration.program import as_json, run
@@ -48,7 +48,7 @@ def test_compaction_writes_each_record_once_to_smaller_parquet(lane: Lane) -> No
 
     done = as_json("compact", lane.name, "--reason", "room")
     assert (done["compacted"], done["records"], done["failed"]) == (2, 2 * EACH, 0)
-    made = read_parquet(lane)
+    made = read_compacted(lane)
     assert {name.split(".")[0] for name in made} == {"2026-03-01/1200", "2026-03-01/1205"}
     assert {name: text for name, text in lane.raw().items() if name not in made} == before, "and nothing else"
     assert done["bytes"] == sum(map(len, made.values()))
@@ -101,7 +101,7 @@ def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> Non
     output = json.loads(done.stdout)
     assert (output["compacted"], output["failed"]) == (1, 1)
     assert "raw differs from its certificate: landing" in output["windows"][0]["why"]
-    assert {name.split(".")[0] for name in read_parquet(lane)} == {"2026-03-01/1205"}
+    assert {name.split(".")[0] for name in read_compacted(lane)} == {"2026-03-01/1205"}
     assert [one.due.window_start for one in lane.compact()] == [NOON], "nothing was noted of it"
 
 

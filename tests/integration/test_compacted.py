@@ -1,4 +1,4 @@
-"""Windows whose text has expired: their Parquet files prove and repair as well as text did."""
+"""Windows whose text has expired: their compacted files prove and repair as well as text did."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.integration.compaction import (
     list_states,
     make_certified_lane,
     read_certificate,
-    read_parquet,
+    read_compacted,
     spoil_rows,
 )
 from tests.integration.lane import Lane, event
@@ -28,7 +28,7 @@ from onceover.observability.lineage import read_lineage
 from onceover.retention.expire import carry_out
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
-DAMAGED = "the Parquet file that replaced the window's text is missing or damaged:"
+DAMAGED = "the compacted file that replaced the window's text is missing or damaged:"
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> 
     with lane.ledger() as ledger:
         assert [one.compacted for one in expiries.list_expirable(ledger, lane.name, 86_400_000)] == [True, True]
     assert expire_text(lane) == 2
-    assert lane.raw().keys() == read_parquet(lane).keys(), "all the text"
+    assert lane.raw().keys() == read_compacted(lane).keys(), "all the text"
     assert list_states(lane) == ["certified", "certified"]
     assert lane.detect().judged == 0
     verified = lane.verify(NOON)
@@ -57,8 +57,8 @@ def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> 
     assert lane.aggregates() == right
     with lane.open() as context:
         read, root = read_lineage(context, detection.request_id or 0), f"{lane.layout.raw_root}/{lane.name}/"
-    assert [file.removeprefix(root) for file in read.files] == sorted(read_parquet(lane))
-    assert read.bytes == sum(map(len, read_parquet(lane).values()))
+    assert [file.removeprefix(root) for file in read.files] == sorted(read_compacted(lane))
+    assert read.bytes == sum(map(len, read_compacted(lane).values()))
     assert [read_certificate(lane, start) for start in (NOON, FIVE_PAST)] == was
     assert lane.compact() == []
     assert expire_text(lane) == 0
@@ -88,7 +88,7 @@ def test_late_text_is_certified_and_repaired_with_the_parquet(lane: Lane) -> Non
 
 def test_text_stays_while_its_parquet_file_is_missing(lane: Lane) -> None:
     (first, _) = lane.compact()
-    delete(lane, lane.layout.parquet_file(NOON, first.due.digest))
+    delete(lane, lane.layout.compacted_file(NOON, first.due.digest))
     expire_text(lane)
     assert lane.layout.window_file(NOON).removeprefix(f"{lane.layout.raw_root}/{lane.name}/") in lane.raw()
     assert lane.verify(NOON)["equal"]
@@ -101,7 +101,7 @@ def test_text_stays_while_its_parquet_file_is_missing(lane: Lane) -> None:
 def test_moved_text_is_not_deleted_while_its_parquet_is_missing(lane: Lane) -> None:
     first, _ = lane.compact()
     backdate(lane)
-    path = lane.layout.parquet_file(NOON, first.due.digest)
+    path = lane.layout.compacted_file(NOON, first.due.digest)
     with lane.ledger() as ledger:
         epoch = drivers.acquire(ledger, lane.name, "test")
         expiries.mark_expired(
@@ -144,7 +144,7 @@ def test_window_changed_since_compaction_is_compacted_again(lane: Lane) -> None:
 def test_sweep_finds_missing_parquet_and_repair_waits_for_it(lane: Lane) -> None:
     made = {one.due.window_start: one.due for one in lane.compact()}
     expire_text(lane)
-    path = lane.layout.parquet_file(NOON, made[NOON].digest)
+    path = lane.layout.compacted_file(NOON, made[NOON].digest)
     with lane.hdfs().read(path) as reader:
         content = reader.read()
     lane.hdfs().delete(path)
@@ -170,7 +170,7 @@ def overwrite(lane: Lane, path: str) -> None:
 
 
 def drop_record(lane: Lane, path: str) -> None:
-    """Replace the Parquet file by a whole one of the recorded length, which differs in its digest only."""
+    """Replace the compacted file by a whole one of the recorded length, which differs in its digest only."""
     with lane.hdfs().read(path) as reader:
         records = pq.read_table(io.BytesIO(reader.read()))
     changed = io.BytesIO()
@@ -199,7 +199,7 @@ def test_damaged_parquet_fails_its_own_window_with_the_reason(
     expire_text(lane)
     spoil_rows(lane)
     spoilt = lane.aggregates()
-    damage(lane, lane.layout.parquet_file(NOON, made[NOON].digest))
+    damage(lane, lane.layout.compacted_file(NOON, made[NOON].digest))
     confirmation = lane.repair(lane.detect(minutes(0, 10), force=True).request_id or 0)
     assert confirmation.confirmed == ("2026-03-01T12:05Z",)
     ((window, reason),) = confirmation.failed

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 import pytest
-from tests.integration.compaction import FIVE_PAST, NOON, expire_text, make_certified_lane, read_parquet, spoil_rows
+from tests.integration.compaction import FIVE_PAST, NOON, expire_text, make_certified_lane, read_compacted, spoil_rows
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import (
     append,
@@ -149,14 +149,14 @@ def test_rows_read_again_by_ingest_are_certified_by_reread(lanes: Lanes) -> None
 
 @pytest.mark.largest
 @pytest.mark.rare
-def test_compacted_windows_are_rebuilt_from_parquet(lanes: Lanes) -> None:
+def test_compacted_windows_are_rebuilt_from_their_files(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
     aggregates = lane.aggregates()
     assert all(result.why is None for result in lane.compact())
     assert expire_text(lane) == 2
     before = certify(lane)
-    assert (len(before), len(read_parquet(lane)), len(lane.lines())) == (2, 2, 0)
-    lane.produce([event(1, amount=7)])  # a late record: text beside the Parquet file
+    assert (len(before), len(read_compacted(lane)), len(lane.lines())) == (2, 2, 0)
+    lane.produce([event(1, amount=7)])  # a late record: text beside the compacted file
     lane.ingest()
     with_late = lane.aggregates()
     lose_ledger()

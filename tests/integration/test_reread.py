@@ -157,13 +157,13 @@ def test_records_gone_from_raw_and_kafka_are_named(lanes: Lanes) -> None:
 
 @pytest.mark.largest
 @pytest.mark.rare
-def test_lost_parquet_file_is_replaced_by_text_from_kafka(lanes: Lanes) -> None:
+def test_lost_compacted_file_is_replaced_by_text_from_kafka(lanes: Lanes) -> None:
     lane = make_certified(lanes)
     backdate(lane)
     made = {one.due.window_start: one.due for one in lane.compact()}
     expire_text(lane)
     start = from_ms(NOON_MS + 5 * 60_000)
-    lane.store().remove(lane.layout.parquet_file(start, made[start].digest))
+    lane.store().remove(lane.layout.compacted_file(start, made[start].digest))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(repair_requests, "create_request", interrupt)
         with pytest.raises(KeyboardInterrupt):
@@ -171,7 +171,7 @@ def test_lost_parquet_file_is_replaced_by_text_from_kafka(lanes: Lanes) -> None:
     assert [each.window_start for each in lane.sweep().differing] == [start], "killed halfway, nothing is forgotten"
     assert lane.detect().certified == 0
     plan, done = lane.reread(5)
-    assert plan.parquet_is_lost
+    assert plan.compacted_is_lost
     assert (plan.gone, done and done.confirmed) == ((), ("2026-03-01T12:05Z",))
     require_all_certified(lane)
 

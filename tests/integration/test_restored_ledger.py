@@ -13,7 +13,7 @@ from tests.integration.compaction import (
     expire_text,
     list_states,
     make_certified_lane,
-    read_parquet,
+    read_compacted,
     spoil_rows,
 )
 from tests.integration.lane import Lane, event
@@ -38,7 +38,7 @@ def block_all(lane: Lane) -> None:
 
 @pytest.mark.largest
 @pytest.mark.rare
-def test_parquet_written_after_the_backup_is_taken_over(lanes: Lanes) -> None:
+def test_file_compacted_after_the_backup_is_taken_over(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
     right = lane.aggregates()
     with backed_up() as restore:
@@ -54,20 +54,20 @@ def test_parquet_written_after_the_backup_is_taken_over(lanes: Lanes) -> None:
 
         spoil_rows(lane)
         assert len(lane.repair(lane.detect(minutes(0, 10), force=True).request_id or 0).confirmed) == 2
-        assert lane.aggregates() == right, "rebuilt from the Parquet files alone"
+        assert lane.aggregates() == right, "rebuilt from the compacted files alone"
         assert lane.verify(NOON)["equal"]
 
 
 @pytest.mark.largest
 @pytest.mark.rare
-def test_damaged_parquet_is_not_taken_over(lanes: Lanes) -> None:
+def test_damaged_compacted_file_is_not_taken_over(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
     with backed_up() as restore:
         made = {one.due.window_start: one.due for one in lane.compact()}
         expire_text(lane)
         restore(lane)
-        path = lane.layout.parquet_file(NOON, made[NOON].digest)
-        other = lane.layout.parquet_file(FIVE_PAST, made[FIVE_PAST].digest)
+        path = lane.layout.compacted_file(NOON, made[NOON].digest)
+        other = lane.layout.compacted_file(FIVE_PAST, made[FIVE_PAST].digest)
         with lane.hdfs().read(other) as reader:
             lane.hdfs().write(path, reader.read(), overwrite=True)
         taken, left = sorted(lane.compact(), key=lambda one: one.why or "")
@@ -77,7 +77,7 @@ def test_damaged_parquet_is_not_taken_over(lanes: Lanes) -> None:
 
 @pytest.mark.largest
 @pytest.mark.rare
-def test_late_text_beside_a_found_parquet_file_counts_too(lanes: Lanes) -> None:
+def test_late_text_beside_a_found_compacted_file_counts_too(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
     lengths = lane.files().read_lengths([NOON])
     with backed_up() as restore:
@@ -130,7 +130,7 @@ def test_missing_text_of_changed_rows_is_not_declared(lanes: Lanes) -> None:
         assert all(one.why is None for one in lane.compact())
         assert expire_text(lane) == 2
         restore(lane)
-        lane.hdfs().delete(f"{lane.layout.raw_root}/{lane.name}/{min(read_parquet(lane))}")
+        lane.hdfs().delete(f"{lane.layout.raw_root}/{lane.name}/{min(read_compacted(lane))}")
         spoil_rows(lane)
         done = run("retention", lane.name, "--adopt-missing", "--reason", "restored", "--json")
         assert done.returncode == 1
@@ -141,7 +141,7 @@ def test_missing_text_of_changed_rows_is_not_declared(lanes: Lanes) -> None:
 
 @pytest.mark.largest
 @pytest.mark.rare
-def test_record_in_an_unknown_parquet_file_is_no_loss(lanes: Lanes) -> None:
+def test_record_in_an_unknown_compacted_file_is_no_loss(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
     with backed_up() as restore:
         lane.produce([event(1, "late")] * 5)

@@ -4,7 +4,7 @@ The ledger is asked for contract versions, releases and decisions only. So recor
 
 log: offset ranges -> interpreted by version \\
                                                -> one shuffle by ID -> a row an ID and content, with where it is
-raw: lines, Parquet -> interpreted by version /
+raw: lines -> interpreted by version /
 """
 
 from __future__ import annotations

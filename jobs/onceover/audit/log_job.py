@@ -127,7 +127,7 @@ def _compare_held(
 def _find_raw(
     context: PipelineContext, statement: audit_store.LedgerStatement, audit: audit_store.Audit
 ) -> list[LineFile]:
-    """Return the files of raw, those without a window in the ledger included. A Parquet file counts if it is the one
+    """Return the files of raw, those without a window in the ledger included. A compacted file counts if it is the one
     that the ledger recorded, or if its window has no other file."""
     layout = context.layout
     files = [
@@ -135,16 +135,16 @@ def _find_raw(
         for file in context.files.list_window_files(audit.start, audit.end)
         if file.window_start is not None
     ]
-    text = {start: file for start, file in files if file.path.endswith(".log")}
+    text = {start: file for start, file in files if not file.is_compacted}
 
     def is_read(start: datetime, file: RawFile) -> bool:
         recorded = statement.windows[start].compacted if start in statement.windows else None
         if recorded is None:
             return start not in text
-        return (file.path, file.length) == (layout.parquet_file(start, recorded.digest), recorded.bytes)
+        return (file.path, file.length) == (layout.compacted_file(start, recorded.digest), recorded.bytes)
 
-    parquet = [(start, file) for start, file in files if file.path.endswith(".parquet") and is_read(start, file)]
-    windows = [LineFile(to_ms(start), file.path, file.length) for start, file in [*text.items(), *parquet]]
+    compacted = [(start, file) for start, file in files if file.is_compacted and is_read(start, file)]
+    windows = [LineFile(to_ms(start), file.path, file.length) for start, file in [*text.items(), *compacted]]
     days = context.files.list_quarantine_days().items()
     return [*windows, *(LineFile(QUARANTINE, layout.quarantine_file(day), length) for day, length in days)]
 

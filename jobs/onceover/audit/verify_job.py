@@ -24,7 +24,7 @@ from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import ID_COLUMNS
 from onceover.model.window import format_moment, to_ms
 from onceover.repair.folded import FoldedRebuild
-from onceover.repair.freeze import list_parquet, list_texts
+from onceover.repair.freeze import list_compacted, list_texts
 from onceover.repair.proof import prove
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
@@ -53,7 +53,8 @@ def verify_window(
     certified = read_certificate(connection, registered.name, start)
     compacted = certified.claimed.compacted
     length = files.read_lengths([start]).get(start, 0)
-    texts, parquet = list_texts(files, {start: length}), list_parquet(files, {start: compacted} if compacted else {})
+    texts = list_texts(files, {start: length})
+    replacing = list_compacted(files, {start: compacted} if compacted else {})
     stage = f"audit:{audit.audit_id}"
 
     size = length + (compacted.bytes if compacted else 0)
@@ -70,7 +71,7 @@ def verify_window(
                     claimed,
                     certified.accounted,
                     texts,
-                    compacted=parquet,
+                    compacted=replacing,
                 )
             ) as rebuild,
         ):
@@ -94,7 +95,7 @@ def verify_window(
         if not connection.broken:
             registered.table.unstage(connection, stage)
     has_unknown_lines = not isinstance(raw, str) and raw[0].unaccounted_lines > 0
-    read = [LineFile(to_ms(at), file.path, file.length) for files in (texts, parquet) for at, file in files.items()]
+    read = [LineFile(to_ms(at), file.path, file.length) for files in (texts, replacing) for at, file in files.items()]
     unaccounted = _count_unaccounted(spark, context, registered, audit, read) if has_unknown_lines else 0
     return _build_result(certified, length, raw, unaccounted)
 

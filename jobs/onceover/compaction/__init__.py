@@ -1,1 +1,1 @@
-"""Compaction: certified windows as Parquet beside their text."""
+"""Compaction: certified windows, compressed beside their text."""

@@ -1,4 +1,4 @@
-"""Compaction of windows: the certified records of their text, once each, as Parquet beside the text.
+"""Compaction of windows: the lines of certified records, once each, compressed by zstd beside the text.
 
 Every file is written under another name and read back; only if its digest is the certificate's is it moved to its place
 and recorded, in one transaction. The text stays unchanged.
@@ -18,17 +18,18 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.errors import TerminalError
 from onceover.fault_points import CompactStep, FaultPoint
-from onceover.ledger import compactions, found_parquet
+from onceover.ledger import compactions, found_compacted
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import StoredCertificate, read_certificate
 from onceover.ledger.compactions import CompactionDue
 from onceover.model.digest import Digest
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import format_moment, to_ms
-from onceover.repair.folded import FoldedRebuild, FrozenText
+from onceover.raw.frozen_file import FrozenText
+from onceover.repair.folded import FoldedRebuild
 from onceover.repair.progress import WindowProgress
 from onceover.repair.proof import prove
-from onceover.spark import parquet
+from onceover.spark import compacted_files
 from onceover.spark.failure import isolate_failures
 from onceover.spark.raw_lines import LineFile
 from onceover.spark.session import choose_codegen
@@ -40,7 +41,7 @@ BYTES_AT_ONCE = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """The result for one window: the bytes of its Parquet file, or why it has none. `found`: the file was there, and
+    """The result for one window: the bytes of its compacted file, or why it has none. `found`: the file was there, and
     replaces text that is gone."""
 
     due: CompactionDue
@@ -73,12 +74,13 @@ class CompactRun:
     ) -> None:
         self._spark, self._connection, self._registered, self._files = spark, context.ledger, registered, context.files
         self._context = context
-        self._hdfs, self._raw_address = context.address("hdfs").rstrip("/"), context.raw_address
+        self._raw_address = context.raw_address
         self._who, self._why, self._fault_point = who, why, fault_point
 
     def run(self, due: Sequence[CompactionDue]) -> list[CompactionResult]:
         """Compact these windows; one that fails does not stop the others."""
         self._context.require_own_root()
+        self._files.clear_compacting()  # of a run that was killed
         results: list[CompactionResult] = []
         progress = WindowProgress(len(due), sum(each.digest.records for each in due))
         for group in _group_by_size(due):
@@ -126,19 +128,19 @@ class CompactRun:
                     yield CompactionResult(due, why=why)
             if not right:
                 return
-            folder = self._hdfs + self._files.layout.compacting
-            parquet.write(rebuild.select_records([due.window_start for due in right]), folder)
+            lines = rebuild.select_lines([due.window_start for due in right])
+            files = compacted_files.write(lines, self._raw_address, self._files.layout.compacting)
             self._fault_point.stop_after(CompactStep.WRITTEN)
-            rows = parquet.read_back(self._spark, folder)
+            held = compacted_files.digest_files(self._spark, self._raw_address, files)
+        written = {file.window_ms: file for file in files}
         for due in right:
-            row = rows.get(to_ms(due.window_start))
-            held = Digest() if row is None else Digest(row.records, row.high1, row.low1, row.high2, row.low2)
-            if row is None or not row.is_one or held != due.digest:
+            window_ms = to_ms(due.window_start)
+            if (digest := held.get(window_ms, Digest())) != due.digest:
                 yield CompactionResult(
-                    due, why=f"the written file reads back as {held}, not as {due.digest}; compact the window again"
+                    due, why=f"the written file reads back as {digest}, not as {due.digest}; compact the window again"
                 )
             else:
-                yield self._keep(due, row.path.removeprefix(self._hdfs), row.bytes)
+                yield self._keep(due, written[window_ms].path, written[window_ms].length)
 
     def _keep(self, due: CompactionDue, source: str, length: int) -> CompactionResult:
         def place() -> None:
@@ -157,15 +159,15 @@ def take_over_found(
 ) -> list[CompactionResult]:
     """Read these files back, and record those whose digest is the certificate's; one that differs stops no other."""
     context.require_own_root()
-    lengths = context.files.read_parquet_lengths({each.window_start: each.digest for each in found})
+    lengths = context.files.read_compacted_lengths({each.window_start: each.digest for each in found})
 
     def read(some: Sequence[CompactionDue]) -> list[CompactionResult]:
         files = [
-            LineFile(to_ms(start), context.layout.parquet_file(start, each.digest), lengths[start])
+            LineFile(to_ms(start), context.layout.compacted_file(start, each.digest), lengths[start])
             for each in some
             for start in [each.window_start]
         ]
-        held = parquet.digest_files(spark, context.raw_address, files)
+        held = compacted_files.digest_files(spark, context.raw_address, files)
         results = []
         for each in some:
             digest = held.get(to_ms(each.window_start))
@@ -174,7 +176,7 @@ def take_over_found(
                 results.append(CompactionResult(each, why=reason))
                 continue
             length = lengths[each.window_start]
-            if found_parquet.take_over(context.ledger, context.name, each, length, who, why):
+            if found_compacted.take_over(context.ledger, context.name, each, length, who, why):
                 results.append(CompactionResult(each, length, found=True))
             else:
                 reason = "it changed meanwhile, or a repair holds it; compact the window again"

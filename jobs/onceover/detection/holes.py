@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.context import PipelineContext
-from onceover.detection.parquet_search import find_held_in_parquet
+from onceover.detection.compacted_search import find_held_in_compacted
 from onceover.detection.raw_search import find_held_in_raw
 from onceover.errors import MissingTopicError, OnceoverError, TerminalError, UsageError
 from onceover.kafka.held_log import clip_to_held
@@ -251,12 +251,12 @@ def _reject_held_in_raw(context: PipelineContext, lost: Sequence[OffsetRange]) -
     if not lost:
         return
     if (held := find_held_in_raw(context, lost)) is None:
-        if in_parquet := find_held_in_parquet(context, lost):
-            path, offset = in_parquet
+        if in_compacted := find_held_in_compacted(context, lost):
+            path, offset = in_compacted
             raise UsageError(
                 f"{offset} is not lost: raw holds its record, in {path}. This ledger does not know that file, for its "
                 f"backup is older, and no repair adopts from it. `onceover ledger rebuild {context.name}` lands the "
-                "record, in a ledger without the pipeline: see docs/backup.md, Records in a Parquet file alone"
+                "record, in a ledger without the pipeline: see docs/backup.md, Records in a compacted file alone"
             )
         return
     where, offset = held

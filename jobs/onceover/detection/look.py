@@ -24,10 +24,10 @@ PATIENCE_SECONDS = 60.0
 
 
 class Files(Protocol):
-    """Files of a pipeline: bytes of each existing window file, and paths of Parquet files of the recorded length."""
+    """Files of a pipeline: bytes of each existing window file, and paths of compacted files of the recorded length."""
 
     def read_lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]: ...
-    def find_parquet_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]: ...
+    def find_compacted_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,14 @@ def judge_windows(
     return replace(second, judgements=kept, changing=second.changing + len(second.judgements) - len(kept))
 
 
-def find_missing_parquet(files: Files, evidence: Iterable[Evidence]) -> frozenset[datetime]:
-    """Return the windows whose Parquet file replaces their text, but is missing or has another length than recorded."""
+def find_missing_compacted(files: Files, evidence: Iterable[Evidence]) -> frozenset[datetime]:
+    """Return the windows whose compacted file replaces the text, but is missing or has another length than recorded."""
     needed = {each.window_start: each.compacted for each in evidence if each.compacted}
-    return frozenset(needed.keys() - files.find_parquet_files(needed).keys()) if needed else frozenset()
+    return frozenset(needed.keys() - files.find_compacted_files(needed).keys()) if needed else frozenset()
 
 
-def _judge(evidence: Evidence, length: int | None, parquet_is_gone: bool) -> Judgement:
-    return Judgement(evidence, length, judge_window(evidence, length, parquet_is_gone=parquet_is_gone))
+def _judge(evidence: Evidence, length: int | None, compacted_is_gone: bool) -> Judgement:
+    return Judgement(evidence, length, judge_window(evidence, length, compacted_is_gone=compacted_is_gone))
 
 
 def _look_once(
@@ -118,7 +118,7 @@ def _look_once(
     lengths = files.read_lengths(before)
     seen = read_evidence(connection, pipeline, start, end, every, open_ones=open_ones)
     steady = [e for e in seen.evidence if before.get(e.window_start) == e.version]
-    missing = find_missing_parquet(files, steady)
+    missing = find_missing_compacted(files, steady)
     judgements = tuple(_judge(e, lengths.get(e.window_start), e.window_start in missing) for e in steady)
     return Look(
         judgements=judgements,

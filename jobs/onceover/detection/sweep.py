@@ -19,7 +19,7 @@ from onceover.detection.certified import (
     read_certified,
     read_certified_versions,
 )
-from onceover.detection.look import Files, find_missing_parquet
+from onceover.detection.look import Files, find_missing_compacted
 from onceover.detection.unknown_files import register_unknown_files
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.catalog import RegisteredPipeline
@@ -187,10 +187,10 @@ def reopen(connection: Connection, pipeline: str, differing: Iterable[DifferingW
 
 
 def find_differences(
-    window: CertifiedWindow, file_length: int | None, *, parquet_is_gone: bool = False
+    window: CertifiedWindow, file_length: int | None, *, compacted_is_gone: bool = False
 ) -> tuple[Finding, ...]:
     """Return the differences from the certificate, at most one finding of a kind."""
-    judged = judge_window(window.evidence, file_length, parquet_is_gone=parquet_is_gone)
+    judged = judge_window(window.evidence, file_length, compacted_is_gone=compacted_is_gone)
     findings = {finding.kind: finding for finding in judged}
     if window.rows_differ and window.stated is not None:
         rows = {"certified_rows": window.stated.rows, "rows": window.rows.rows, "difference": "rows"}
@@ -203,9 +203,9 @@ def find_differences(
 
 def _compare(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime, DifferingWindow]:
     lengths = files.read_lengths(window.window_start for window in windows)
-    missing = find_missing_parquet(files, [window.evidence for window in windows])
+    missing = find_missing_compacted(files, [window.evidence for window in windows])
     judged = (
-        (w, find_differences(w, lengths.get(w.window_start), parquet_is_gone=w.window_start in missing))
+        (w, find_differences(w, lengths.get(w.window_start), compacted_is_gone=w.window_start in missing))
         for w in windows
     )
     return {w.window_start: DifferingWindow(w, findings) for w, findings in judged if findings}

@@ -52,8 +52,8 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
             what = _agree_in_number(what, evidence["records"], "record")
             ranges = format_list(map(str, parse_offset_ranges(evidence["offsets"])), "offset range")
             how = f"Of {ranges}, {evidence['landed']:,} landed since, and {evidence['lost']:,} left Kafka's log."
-        case Kind.MISSING_FILE if evidence.get("parquet"):
-            what = "The Parquet file that replaces the window's text is missing, or has another length."
+        case Kind.MISSING_FILE if evidence.get("compacted"):
+            what = "The compacted file that replaces the window's text is missing, or has another length."
             how = f"It had {evidence['expected_length']:,} bytes; put it back at the path shown below."
         case Kind.MISSING_FILE:
             length = evidence["file_length"]

@@ -42,8 +42,8 @@ class WindowFacts:
     every_window_closed: bool
     raw_store: str
     window_file: str
-    parquet: Mapping[str, Any] | None
-    has_unknown_parquet: bool
+    compacted: Mapping[str, Any] | None
+    has_unknown_compacted: bool
     aggregates: str
 
     @property
@@ -82,7 +82,7 @@ class WindowFacts:
         window = self.rows["window"]
         why, compares = window["blocked_why"] or self._failed_why, window["rows_without_raw"]
         return list_next_steps(
-            self.pipeline, self.window, self.state, kinds, self.changing, why, compares, self.has_unknown_parquet,
+            self.pipeline, self.window, self.state, kinds, self.changing, why, compares, self.has_unknown_compacted,
             nothing_to_decide=is_decided or all(ids == 0 for ids in undecided),
             is_log_cut=is_log_cut(self.of_pipeline),
         )  # fmt: skip
@@ -99,7 +99,7 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
             "with `onceover doctor`"
         )
     judged, not_judged, length, changing, of_pipeline = _judge(context, window)
-    parquet = _read_parquet(context, window)
+    compacted = _read_compacted(context, window)
     if rows["window"]["state"] == "expired":
         not_judged = describe_expiry(rows["window"]["expired_why"])
     return WindowFacts(
@@ -115,9 +115,9 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
         every_window_closed=registered.every_window_closed,
         raw_store=context.root.read_store(),
         window_file=context.layout.window_file(window.start),
-        parquet=parquet,
-        has_unknown_parquet=any(f.kind is Kind.MISSING_FILE for f in judged or ())
-        and _has_unknown_parquet(context, window, parquet),
+        compacted=compacted,
+        has_unknown_compacted=any(f.kind is Kind.MISSING_FILE for f in judged or ())
+        and _has_unknown_compacted(context, window, compacted),
         aggregates=f"aggregates.{registered.name}",
     )
 
@@ -127,19 +127,19 @@ def describe_expiry(expired_why: str | None) -> str:
     return f"it counts as expired, {expired_why}" if expired_why else "its raw has expired by the pipeline's retention"
 
 
-def _read_parquet(context: PipelineContext, window: Window) -> Mapping[str, Any] | None:
-    """Return the window's last Parquet file, its bytes, and whether its text has expired in favour of that file."""
+def _read_compacted(context: PipelineContext, window: Window) -> Mapping[str, Any] | None:
+    """Return the window's last compacted file, its bytes, and whether its text has expired in favour of that file."""
     compacted, replaces_text = compactions.read_last_compaction(context.ledger, context.name, window.start)
     if compacted is None:
         return None
-    path = context.layout.parquet_file(window.start, compacted.digest)
+    path = context.layout.compacted_file(window.start, compacted.digest)
     return {"path": path, "bytes": compacted.bytes, "replaces_text": replaces_text}
 
 
-def _has_unknown_parquet(context: PipelineContext, window: Window, known: Mapping[str, Any] | None) -> bool:
-    """Return whether a Parquet file of the window is there that the ledger does not know. Raw was just reached."""
+def _has_unknown_compacted(context: PipelineContext, window: Window, known: Mapping[str, Any] | None) -> bool:
+    """Return whether a compacted file of the window is there that the ledger does not know. Raw was just reached."""
     files = context.files.list_window_files(window.start, window.end)
-    return any(file.path.endswith(".parquet") and file.path != (known or {}).get("path") for file in files)
+    return any(file.is_compacted and file.path != (known or {}).get("path") for file in files)
 
 
 def _judge(

@@ -42,13 +42,13 @@ def list_next_steps(
     changing: bool = False,
     failed_why: str | None = None,
     rows_without_raw: bool = False,
-    has_unknown_parquet: bool = False,
+    has_unknown_compacted: bool = False,
     nothing_to_decide: bool = False,
     is_log_cut: bool = False,
 ) -> list[Remedy]:
     """Return the steps for the window's state, the reason why it is blocked or its last repair failed, and its and its
     pipeline's findings; never empty. `rows_without_raw`: a rebuild of the ledger found its rows without their raw.
-    `has_unknown_parquet`: beside its text is a Parquet file that the ledger does not know. `nothing_to_decide`: its
+    `has_unknown_compacted`: beside its text is a compacted file that the ledger does not know. `nothing_to_decide`: its
     conflict is offsets that a repair compares first, or is decided. `is_log_cut`: Kafka's log was cut, and no window is
     certified."""
     about_pipeline = {kind for kind in Kind if not kind.meaning.of_window}
@@ -58,7 +58,7 @@ def list_next_steps(
         if state == "expired" and rows_without_raw
         else _list_window_steps(state, set(kinds) - about_pipeline, changing, failed_why or "")
     )
-    helpless = set() if has_unknown_parquet else {TAKE_OVER}
+    helpless = set() if has_unknown_compacted else {TAKE_OVER}
     if nothing_to_decide:
         helpless |= {DECIDE, DECIDE_ALL}
     helpful = [step for step in about_window if step not in helpless]

@@ -23,7 +23,7 @@ def describe_window(known: WindowFacts) -> dict[str, object]:
         "judged_now": known.judged is not None,
         "not_judged_because": known.not_judged,
         "file": {"store": known.raw_store, "path": known.window_file, "length": known.file_length},
-        "parquet": known.parquet,
+        "compacted": known.compacted,
         "aggregates": known.aggregates,
         "watermark": known.watermark,
         "every_window_closed": known.every_window_closed,

@@ -195,14 +195,14 @@ def _describe_versions(versions: Mapping[str, str | None]) -> str:
 
 
 def list_places(facts: WindowFacts) -> list[str]:
-    """List the places of the window's raw, Parquet file and aggregates, one line each."""
+    """List the places of the window's raw, compacted file and aggregates, one line each."""
     length = "" if facts.file_length is None else f" ({facts.file_length:,} bytes)"
     select = f"SELECT * FROM {facts.aggregates} WHERE window_start = '{format_moment(facts.window.start)}'"
     _, store = _OF_RAW.get(facts.raw_store, ("", facts.raw_store))
     places = [f"Raw on {store}: {facts.window_file}{length}", f"Aggregates: {select}"]
-    if facts.parquet is not None:
-        beside = "the text before it has expired" if facts.parquet["replaces_text"] else "beside the text"
-        places.insert(1, f"Parquet: {facts.parquet['path']} ({facts.parquet['bytes']:,} bytes), {beside}")
+    if facts.compacted is not None:
+        beside = "the text before it has expired" if facts.compacted["replaces_text"] else "beside the text"
+        places.insert(1, f"compacted: {facts.compacted['path']} ({facts.compacted['bytes']:,} bytes), {beside}")
     return places
 
 

@@ -1,4 +1,4 @@
-"""Compactions to Parquet: the windows that qualify, the recorded files, and the windows whose text they replace.
+"""Compactions: the windows that qualify, the recorded files, and the windows whose text they replace.
 
 A window is compacted once for each set of records that it was certified with, and the file is named for that set: a
 recorded file is never written again, and a file without a record has no owner.
@@ -75,7 +75,7 @@ def record_compaction(
     why: str,
     place: Callable[[], None],
 ) -> bool:
-    """Record a window's Parquet file of `length` bytes, unless the window has changed or has such a file. Returns
+    """Record a window's compacted file of `length` bytes, unless the window has changed or has such a file. Returns
     whether it was recorded. `place` moves the file to its final name while the window is locked against expiry."""
     with connection.transaction():
         lock_windows(connection, pipeline, [due.window_start])
@@ -111,12 +111,12 @@ def record_compaction(
 
 
 def parse_compacted(row: Mapping[str, object]) -> CompactedFile | None:
-    """Return the Parquet file in a row with COMPACTED_COLUMNS, None if the row has none."""
+    """Return the compacted file in a row with COMPACTED_COLUMNS, None if the row has none."""
     return None if row["k_bytes"] is None else CompactedFile(read_digest(row, "k_"), int(str(row["k_bytes"])))
 
 
 def forget_compaction(connection: Connection, pipeline: str, window_start: datetime) -> None:
-    """Delete the record of a window's Parquet file that does not exist, so that the window may be compacted again."""
+    """Delete the record of a window's compacted file that does not exist, so that the window may be compacted again."""
     with connection.transaction():
         row = connection.execute(
             'SELECT compaction_id FROM onceover."window" WHERE pipeline = %s AND window_start = %s FOR UPDATE',
@@ -134,7 +134,7 @@ def forget_compaction(connection: Connection, pipeline: str, window_start: datet
 def list_substitutes(
     connection: Connection, pipeline: str, starts: Sequence[datetime]
 ) -> dict[datetime, CompactedFile | None]:
-    """Return, of those windows that have not expired, the Parquet file that replaced the text, None for text."""
+    """Return, of those windows that have not expired, the compacted file that replaced the text, None for text."""
     rows = connection.execute(
         f"""
         SELECT w.window_start, {COMPACTED_COLUMNS} FROM onceover."window" w

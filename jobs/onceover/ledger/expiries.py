@@ -20,7 +20,7 @@ from onceover.ledger.windows import RAW_IS_DAMAGED, lock_windows
 @dataclass(frozen=True, slots=True)
 class ExpiringFile:
     """One raw file: of a window as it was certified at `version`, or of one day of quarantine. `last_landing` and
-    `landed_at` are those of its last landing; `compacted` says that a Parquet file holds its records too."""
+    `landed_at` are those of its last landing; `compacted` says that a compacted file holds its records too."""
 
     window_start: datetime | None
     quarantine_day: date | None
@@ -46,7 +46,7 @@ FREE = f"""
   w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL AND w.blocked_at IS NULL
     AND coalesce(w.claimed_until < clock_timestamp(), true) AND c.pending = '[]'
     AND NOT {RAW_IS_DAMAGED}"""
-# Whether a Parquet file holds the records that window w was certified with.
+# Whether a compacted file holds the records that window w was certified with.
 IS_COMPACTED = f"""
   EXISTS (SELECT 1 FROM onceover.compaction k
     WHERE k.pipeline = w.pipeline AND k.window_start = w.window_start AND {compare_digests("k", "c")})"""
@@ -136,7 +136,7 @@ def _mark_chunk(connection: Connection, pipeline: str, files: Sequence[ExpiringF
                 for x in expiring
             ],
         )  # fmt: skip
-        # A Parquet file with the same records replaces the text: then the window has not expired.
+        # A compacted file with the same records replaces the text: then the window has not expired.
         connection.execute(
             f"""
             UPDATE onceover."window" w SET compaction_id = f.compaction_id,

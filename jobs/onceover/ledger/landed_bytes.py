@@ -17,7 +17,7 @@ class LandedBytes:
     """The bytes `[start, end)` of a file to which a batch appended, with its range of one Kafka partition and the
     digest of its records there.
 
-    `is_there` is false once the file has expired, or Parquet replaced it.
+    `is_there` is false once the file has expired, or a compacted file replaced it.
     """
 
     landing_id: int

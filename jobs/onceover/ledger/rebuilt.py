@@ -1,4 +1,4 @@
-"""Rows of a rebuilt ledger: windows, Kafka partitions, batches, Parquet files and conflicts, as found in raw."""
+"""Rows of a rebuilt ledger: windows, Kafka partitions, batches, compacted files and conflicts, as found in raw."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def land_found(
     batches.mark_committed(connection, epoch, batch_id)
 
 
-def insert_parquet_files(
+def insert_compacted_files(
     connection: Connection,
     pipeline: str,
     files: Mapping[datetime, CompactedFile],
@@ -148,7 +148,7 @@ def insert_parquet_files(
     who: str,
     why: str,
 ) -> None:
-    """Record the Parquet file of each window; those `replacing` a text hold records that the text does not."""
+    """Record the compacted file of each window; those `replacing` a text hold records that the text does not."""
     connection.cursor().executemany(
         """
         INSERT INTO onceover.compaction (pipeline, window_start, text_bytes, bytes, records, high1, low1, high2, low2,

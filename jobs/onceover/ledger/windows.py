@@ -198,7 +198,7 @@ def list_known_starts(connection: Connection, pipeline: str, starts: Sequence[da
 
 
 def count_files_by_day(connection: Connection, pipeline: str) -> dict[date, int]:
-    """Return for each day how many files its folder has by the ledger: of windows that have not expired, and Parquet
+    """Return for each day how many files its folder has by the ledger: of windows that have not expired, and compacted
     files of certified windows, for a reread may have set those of others aside."""
     rows = connection.execute(
         """

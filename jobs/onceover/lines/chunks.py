@@ -23,7 +23,7 @@ TOO_LONG: Final = b"?"
 Piece = tuple[int, memoryview]
 """Whole lines, and the position of the first one's first byte."""
 
-Fill = Callable[[memoryview], None]
+Fill = Callable[[memoryview], object]
 """Fills the buffer with the file's next bytes, or raises."""
 
 

@@ -23,7 +23,6 @@ SCHEMA: Final = pa.schema(
         *records.SCHEMA,
         ("quarantined_for", pa.string()),  # the reason, null outside of quarantine
         ("contract", pa.string()),
-        ("hash", pa.int64()),
         *((name, pa.int64()) for name in HALVES),
     ]
 )
@@ -58,8 +57,6 @@ def _read_field(lines: Lines, rows: np.ndarray, name: str) -> pa.Array:
         return pa.array(times, mask=times < 0)
     if name == "contract":
         return pa.array([each.decode() for each in lines.contracts], pa.string()).take(pa.array(lines.contract[rows]))
-    if name == "hash":
-        return pa.array(lines.hash[rows].view(np.int64))
     if name == "quarantined_for":
         return pa.array([_read_reason(lines, row) for row in rows.tolist()], pa.string())
     values: np.ndarray = getattr(lines, name)[rows]

@@ -47,14 +47,14 @@ def fold_window(
     most_lines: int = MOST_LINES,
     most_bytes: int = MOST_BYTES,
     *,
-    stored: Iterable[Piece] = (),
+    compacted: Iterable[Piece] = (),
 ) -> FoldedWindow | Shuffled:
-    """Fold a window's text, and the lines `stored` in its Parquet file."""
+    """Fold a window's text, and the lines of its `compacted` file."""
     parts: list[TypedLines] = []
     lines = held = 0
-    flagged = chain(((False, *each) for each in pieces), ((True, *each) for each in stored))
-    for compacted, position, text in flagged:
-        part = hold_typed(read(text), position, formats, compacted=compacted)
+    flagged = chain(((False, *each) for each in pieces), ((True, *each) for each in compacted))
+    for is_compacted, position, text in flagged:
+        part = hold_typed(read(text), position, formats, compacted=is_compacted)
         lines, held = lines + len(part), held + part.nbytes
         if lines > most_lines or held > most_bytes:
             return Shuffled.IS_LARGE

@@ -47,29 +47,28 @@ def frame(records: pa.RecordBatch, generation: str, contract: str, columns: Sequ
     rows = records.num_rows
     if rows == 0:
         return Framed(memoryview(b""), np.zeros(1, np.int32), np.zeros((0, 4), np.uint64))
-    content = join_content(records, np.frombuffer(generation.encode(), np.uint8))
+    content = add_value(join_head(records, generation), records.column("value"))
     return frame_content(content, records.column("event_ms"), contract, [records.column(name) for name in columns])
 
 
 def frame_content(content: pa.Array, event_ms: pa.Array, contract: str, columns: Sequence[pa.Array]) -> Framed:
     """Return the lines of records, at least one, of this `content`. Takes and raises the same as `frame`."""
     contract_field = pa.repeat(pa.scalar(contract.encode(), pa.binary()), len(content))
-    body = join_fields(content, format_event_time(event_ms), contract_field)
+    body = join_fields(content, _format_event_time(event_ms), contract_field)
     if columns:
         body = join_fields(body, _format_columns(columns))
-    text = join_fields(body, as_binary(format_hash(hash_lines(body))))
+    text = join_fields(body, as_binary(_format_hash(_hash_lines(body))))
     bounds = _bounds(text)
     return Framed(get_data(text), bounds - bounds[0], hash_content(content))
 
 
-def join_content(records: pa.RecordBatch, generation: np.ndarray) -> pa.Array:
-    """Return the bytes that the digest covers, of at least one record; `generation` are the 8 octets of each, or of
-    all of them."""
-    return add_value(join_head(records, generation), records.column("value"))
+def hash_records(records: pa.RecordBatch, generation: str) -> np.ndarray:
+    """Return what each of these records of one generation adds to a digest (n x 4, uint64)."""
+    return hash_content(add_value(join_head(records, generation), records.column("value")))
 
 
-def join_head(records: pa.RecordBatch, generation: np.ndarray) -> pa.Array:
-    """Return the same bytes up to the TAB before VALUE."""
+def join_head(records: pa.RecordBatch, generation: str) -> pa.Array:
+    """Return the bytes before VALUE of each of these records of one generation."""
     return join_fields(
         _format_prefix(records, generation),
         _escape_nullable(records.column("key")),
@@ -88,7 +87,7 @@ def hash_content(content: pa.Array) -> np.ndarray:
     return np.frombuffer(digests, ">u4").reshape(len(content), 4).astype(np.uint64)
 
 
-def hash_lines(body: pa.Array) -> np.ndarray:
+def _hash_lines(body: pa.Array) -> np.ndarray:
     """Return the XXH3-64 of each line's bytes before the TAB of its hash."""
     return np.fromiter(map(xxhash.xxh3_64_intdigest, _slice(body)), np.uint64, len(body))
 
@@ -104,10 +103,10 @@ def format_digits(numbers: np.ndarray, width: int) -> np.ndarray:
     return digits + np.uint8(ord("0"))
 
 
-def _format_prefix(records: pa.RecordBatch, generation: np.ndarray) -> pa.Array:
+def _format_prefix(records: pa.RecordBatch, generation: str) -> pa.Array:
     rows = records.num_rows
     prefix = np.full((rows, PREFIX_BYTES), ord("-"), np.uint8)
-    prefix[:, :8] = generation
+    prefix[:, :8] = np.frombuffer(generation.encode(), np.uint8)
     prefix[:, 9:14] = format_digits(records.column("kafka_partition").to_numpy(), 5)
     prefix[:, 15:34] = format_digits(records.column("offset").to_numpy(), 19)
     prefix[:, 34] = ord(" ")
@@ -119,7 +118,7 @@ def _format_prefix(records: pa.RecordBatch, generation: np.ndarray) -> pa.Array:
     return as_binary(prefix)
 
 
-def format_event_time(event_ms: pa.Array) -> pa.Array:
+def _format_event_time(event_ms: pa.Array) -> pa.Array:
     """Return 13 digits for each time, dashes for null."""
     times = event_ms.fill_null(-1).to_numpy()
     in_window = times >= 0
@@ -140,7 +139,7 @@ def _format_columns(columns: Sequence[pa.Array]) -> pa.Array:
     return pc.if_else(pa.array(lengths > LONGEST_COLUMNS), pa.scalar(LEFT_OUT, pa.binary()), joined)
 
 
-def format_hash(hashes: np.ndarray) -> np.ndarray:
+def _format_hash(hashes: np.ndarray) -> np.ndarray:
     """Return 16 hex digits and a newline for each hash."""
     octets = hashes.astype(">u8").view(np.uint8).reshape(len(hashes), 8)
     digits = np.full((len(hashes), 17), ord("\n"), np.uint8)

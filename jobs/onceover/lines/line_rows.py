@@ -1,4 +1,4 @@
-"""Lines as rows that Spark can shuffle: what is held of each, and the records that are evaluated by VALUE.
+"""Lines as rows that Spark can shuffle: what is held of each, the records that are evaluated by VALUE, and the bytes.
 
 A window that one task cannot fold alone is read in splits; a row for each line goes to the part of its ID, where the
 lines of all splits are folded together. Each piece also has a row without an offset, with its number of corrupt lines.
@@ -25,6 +25,9 @@ from onceover.lines.read import Lines
 from onceover.lines.typed_lines import TypedLines
 from onceover.lines.window_lines import WindowLines
 
+VALUE_FIELDS: Final = ("kafka_timestamp", "key", "value")
+"""What a contract evaluates of a record."""
+
 SCHEMA: Final = pa.schema(
     [
         ("part", pa.int32()),
@@ -38,8 +41,9 @@ SCHEMA: Final = pa.schema(
         ("compacted", pa.bool_()),
         ("position", pa.int64()),
         ("corrupt", pa.int64()),
+        ("line", pa.binary()),  # its bytes, if they are wanted
         ("place", pa.int32()),  # of the ID's contract among the accounts' ones, if VALUE is evaluated
-        *records.SCHEMA,
+        *(records.SCHEMA.field(name) for name in VALUE_FIELDS),
     ]
 )
 EVALUATED: Final = "evaluated"
@@ -50,16 +54,15 @@ def make_rows(
 ) -> pa.Table:
     """Return rows of SCHEMA, and the typed columns, for the lines that `typed` holds. VALUE is evaluated of those that
     have another contract than their ID, or no columns, and with `every` of all. Their records come with them, and with
-    `whole` those of all lines."""
+    `whole` the bytes of all lines."""
     held, rows = typed.lines, len(typed)
     place = _find_contracts(held, accounts)
     numbers = {name: number for number, name in enumerate(accounts.contracts)}
     own = np.array([numbers.get(name, -1) for name in held.contracts], np.int64)[held.contract] == place
     needed = np.ones(rows, bool) if every else ~(own & held.has_columns)
     intact = np.flatnonzero(lines.intact)
-    carried = needed | whole
-    found = records.read_records(lines, intact[carried])
-    of_records = found.take(pa.array(np.cumsum(carried) - 1, mask=~carried))
+    found = records.read_records(lines, intact[needed]).select(VALUE_FIELDS)
+    of_records = found.take(pa.array(np.cumsum(needed) - 1, mask=~needed))
     names = pa.array(held.contracts, pa.binary())
     own_columns = [
         pa.array(choose_part(held, parts).astype(np.int32)),
@@ -73,6 +76,7 @@ def make_rows(
         pa.array(held.compacted),
         pa.array(held.position),
         pa.nulls(rows, pa.int64()),
+        _slice_lines(lines, intact) if whole else pa.nulls(rows, pa.binary()),
         pa.array(place.astype(np.int32), mask=~needed),
         *of_records.columns,
         *typed.columns.columns,
@@ -122,6 +126,11 @@ def _find_contracts(held: WindowLines, accounts: Accounts) -> np.ndarray:
     order = np.lexsort((held.offset, held.source))
     place[order] = accounts.contract.find(held.source[order], held.offset[order])
     return np.where(place < 0, accounts.newest, place)
+
+
+def _slice_lines(lines: Lines, rows: np.ndarray) -> pa.Array:
+    bounds = zip(lines.start[rows].tolist(), lines.end[rows].tolist(), strict=True)
+    return pa.array([bytes(lines.data[start:end]) for start, end in bounds], pa.binary())
 
 
 def _as_binary(content: np.ndarray) -> pa.Array:

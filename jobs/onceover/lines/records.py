@@ -1,4 +1,4 @@
-"""The Kafka record of a line, as it was, and what its contract made of it, as text."""
+"""The Kafka record of a line, as it was."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ SCHEMA = pa.schema(
         ("key", pa.binary()),
         ("headers", pa.binary()),
         ("value", pa.binary()),
-        ("columns", pa.binary()),  # still escaped, with the TABs between them
     ]
 )
 _UNESCAPES = ((rb"\\", rb"\x"), (rb"\t", b"\t"), (rb"\n", b"\n"), (rb"\r", b"\r"), (rb"\x", b"\\"))
 
 
 def read_records(lines: Lines, rows: np.ndarray) -> pa.Table:
-    """Return the records of these rows, which are intact lines, in their order; headers and columns stay escaped."""
+    """Return the records of these rows, which are intact lines, in their order; headers stay escaped."""
     data, start = lines.data, lines.start[rows]
     tabs = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\t"))
     first = np.searchsorted(tabs, start)
@@ -35,7 +34,6 @@ def read_records(lines: Lines, rows: np.ndarray) -> pa.Table:
             _unescape(_slice(data, key, headers)),
             _slice(data, headers, value),
             _unescape(_slice(data, value, lines.content_end[rows] + 1)),
-            _slice(data, lines.columns_start[rows], lines.columns_end[rows] + 1),
         ],
         schema=SCHEMA,
     )

@@ -54,7 +54,7 @@ class WindowSummary:
     `misdated` ones several event times among the lines that count; `unlanded_conflicts` have several contents, nothing
     in Kafka, and landed nowhere; `foreign` ones belong to no log that the pipeline read.
 
-    `pieces` sum the records that count, `compacted` (one row) those that Parquet holds. `runs` are strays and,
+    `pieces` sum the records that count, `compacted` (one row) those that a compacted file holds. `runs` are strays and,
     where it is known what Kafka holds, unlanded IDs but for the two last numbers. `contested` IDs have several contents
     or event times: the first MOST_IDS of them; `decided` are all contents of decided IDs, `shared` the runs of IDs that
     count and may be in another window too, `listed` the contents of wanted IDs that count. `unknown` are contracts

@@ -14,11 +14,11 @@ from onceover.lines.reference import LEFT_OUT
 
 @dataclass(frozen=True, slots=True)
 class WindowLines:
-    """Intact lines, of text or of Parquet, an element a line in each array; `corrupt` counts the other lines.
+    """Intact lines, of text or of a compacted file, an element a line in each array; `corrupt` counts the other lines.
 
     `source` numbers generation and Kafka partition; `content` (n x 4, uint32) is the XXH3-128 that the digest sums,
     `hash` the line's XXH3-64. `contract` indexes `contracts`. `has_columns` is False where VALUE alone gives a line's
-    columns. `position` is the line's first byte in its file; where `compacted`, in the lines that were read of it.
+    columns. `position` is the line's first byte in its file; where `compacted`, in the file's text.
     """
 
     source: np.ndarray
@@ -45,8 +45,8 @@ _ARRAYS = tuple(each.name for each in fields(WindowLines) if each.name not in ("
 
 
 def hold_lines(lines: Lines, position: int = 0, *, compacted: bool = False) -> WindowLines:
-    """Return what a repair keeps of these lines, which begin at that byte of their file. If they are `compacted`, that
-    is Parquet."""
+    """Return what a repair keeps of these lines, which begin at that byte of their file, or of its text if it is
+    `compacted`."""
     rows = np.flatnonzero(lines.intact)
     return WindowLines(
         source=number_sources(lines.generation[rows], lines.kafka_partition[rows]),

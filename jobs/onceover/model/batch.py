@@ -40,7 +40,7 @@ class LandingPart:
 @dataclass(frozen=True, slots=True)
 class Landing:
     """One append of one batch to one window file, or to one day's quarantine file: bytes `[byte_start, byte_end)`; none
-    where the records are in a Parquet file."""
+    where the records are in a compacted file."""
 
     window_start: datetime | None
     quarantine_day: date | None

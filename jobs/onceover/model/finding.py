@@ -38,7 +38,7 @@ class Evidence:
     `control` is the digest that the aggregates' rows count, None if another program changed them.
     `landed_since`, `bytes_since` and `landings_since` are of landings outside the certificate's landing set; without a
     certificate, of all.
-    `compacted` is the Parquet file that replaces the window's expired text.
+    `compacted` is the file that replaces the window's expired text.
     `overlaps` holds pairs of landings of this window, not both certified, whose batches' offset ranges overlap: each
     landing with the earlier one that it overlaps and that reaches furthest.
     """
@@ -73,11 +73,13 @@ class Evidence:
         return self.frozen_length + self.bytes_since
 
 
-def judge_window(evidence: Evidence, file_length: int | None, *, parquet_is_gone: bool = False) -> tuple[Finding, ...]:
+def judge_window(
+    evidence: Evidence, file_length: int | None, *, compacted_is_gone: bool = False
+) -> tuple[Finding, ...]:
     """Return every finding about one closed window; without any, the ledger alone can certify the window.
 
-    `file_length` is the window file's length in bytes, None if the file is missing. `parquet_is_gone` says that the
-    Parquet file of the evidence is missing or has another length.
+    `file_length` is the window file's length in bytes, None if the file is missing. `compacted_is_gone` says that the
+    compacted file of the evidence is missing or has another length.
     """
     findings: list[Finding] = []
     if evidence.overlaps:
@@ -94,9 +96,11 @@ def judge_window(evidence: Evidence, file_length: int | None, *, parquet_is_gone
         )
     if (file_length or 0) < expected:
         findings.append(Finding(Kind.MISSING_FILE, {"expected_length": expected, "file_length": file_length}))
-    elif parquet_is_gone and evidence.compacted is not None:
+    elif compacted_is_gone and evidence.compacted is not None:
         expected = evidence.compacted.bytes
-        findings.append(Finding(Kind.MISSING_FILE, {"expected_length": expected, "file_length": None, "parquet": True}))
+        findings.append(
+            Finding(Kind.MISSING_FILE, {"expected_length": expected, "file_length": None, "compacted": True})
+        )
     if evidence.control != evidence.expected:
         findings.append(Finding(Kind.AGGREGATE_MISMATCH, _mismatch(evidence.control, evidence.expected)))
     findings += _judge_contested(evidence.contested)

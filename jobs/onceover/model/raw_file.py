@@ -11,10 +11,13 @@ from onceover.model.conflict import Content
 from onceover.model.digest import Digest, sum_digests
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
+COMPACTED: Final = ".zst"
+"""The end of a compacted file's name."""
+
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
-    """One window's file, text or Parquet, or one day's of quarantine, with its length in bytes."""
+    """One window's file, text or compacted, or one day's of quarantine, with its length in bytes."""
 
     path: str
     length: int
@@ -22,8 +25,8 @@ class RawFile:
     quarantine_day: date | None = None
 
     @property
-    def is_parquet(self) -> bool:
-        return self.path.endswith(".parquet")
+    def is_compacted(self) -> bool:
+        return self.path.endswith(COMPACTED)
 
 
 LONGEST_RUN: Final = 100_000
@@ -50,7 +53,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class CompactedFile:
-    """The Parquet file that replaces a window's text: the digest of its records, and its length in bytes."""
+    """The file of a compaction that replaces a window's text: the digest of its records, and its length in bytes."""
 
     digest: Digest
     bytes: int
@@ -73,13 +76,13 @@ class RawContents:
 
     An ID that is in several places, or has several contents, is in as many `layers`, as if it had been read so often; a
     line repeated in one file counts once. `released` are the records of windows that quarantine holds too, or whose
-    lines say so. `parquet` are the digests of Parquet files, by the file's number. `cutovers` are as in `Cutovers`, as
-    the lines show them, and `unknown` the lines of other contracts.
+    lines say so. `compacted` are the digests of compacted files, by the file's number. `cutovers` are as in `Cutovers`,
+    as the lines show them, and `unknown` the lines of other contracts.
     """
 
     layers: tuple[tuple[Run, ...], ...] = ()
     released: tuple[Run, ...] = ()
     conflicts: tuple[Content, ...] = ()
-    parquet: Mapping[int, Digest] | None = None
+    compacted: Mapping[int, Digest] | None = None
     cutovers: Mapping[KafkaPartition, Mapping[int, int]] = field(default_factory=dict)
     unknown: tuple[UnknownLines, ...] = ()

@@ -53,7 +53,7 @@ class RebuiltWindow:
     contested: tuple[ContestedId, ...] = ()  # a bounded number
     decided: tuple[DecidedContent, ...] = ()
     strays: tuple[OffsetRange, ...] = ()  # a bounded number of the stray lines' offsets
-    compacted: Digest = EMPTY  # the part read from the Parquet file
+    compacted: Digest = EMPTY  # the part read from the compacted file
     by_value: int = 0  # records whose VALUE was evaluated again; the others count by the columns in their lines
 
     @property

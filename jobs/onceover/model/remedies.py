@@ -52,7 +52,7 @@ COMPARE: Final = Remedy(
     REREAD.command,
 )
 TAKE_OVER: Final = Remedy(
-    "If the ledger was restored from a backup, a later expiry took the text. Take over Parquet files written since:",
+    "If the ledger was restored from a backup, a later expiry took the text. Take over compacted files written since:",
     "onceover compact {pipeline}",
 )
 DECLARE: Final = Remedy(

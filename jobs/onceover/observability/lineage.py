@@ -26,7 +26,7 @@ class DatasetName:
 @dataclass(frozen=True, slots=True)
 class Lineage:
     """The reads and writes of one repair request until now. `files` are the window files below the folder `raw`, in the
-    windows' order, and the Parquet files that replace their text, `bytes` their total size; `offsets` are the topic's
+    windows' order, and the compacted files that replace their text, `bytes` their total size; `offsets` are the topic's
     offsets of their landings. All are empty if nothing was published."""
 
     raw: DatasetName
@@ -44,11 +44,11 @@ def read_lineage(context: PipelineContext, request_id: int) -> Lineage:
     host, port, database = locate_server(context.ledger)
     windows, offsets = lineage_store.read_published(context.ledger, name, request_id)
     standing_in = compactions.list_substitutes(context.ledger, name, [window.window_start for window in windows])
-    parquet = {start: compacted for start, compacted in standing_in.items() if compacted}
+    replacing = {start: compacted for start, compacted in standing_in.items() if compacted}
     files: list[str] = []
     for window in windows:
-        compacted = parquet.get(window.window_start)
-        files += [layout.parquet_file(window.window_start, compacted.digest)] if compacted else []
+        compacted = replacing.get(window.window_start)
+        files += [layout.compacted_file(window.window_start, compacted.digest)] if compacted else []
         files += [layout.window_file(window.window_start)] if window.bytes or not compacted else []
     return Lineage(
         raw=_name_raw(context),
@@ -56,7 +56,7 @@ def read_lineage(context: PipelineContext, request_id: int) -> Lineage:
         table=DatasetName(f"postgres://{host}:{port}", f"{database}.aggregates.{name}"),
         windows=windows,
         files=tuple(files),
-        bytes=sum(window.bytes for window in windows) + sum(compacted.bytes for compacted in parquet.values()),
+        bytes=sum(window.bytes for window in windows) + sum(compacted.bytes for compacted in replacing.values()),
         offsets=offsets,
     )
 

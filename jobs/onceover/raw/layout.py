@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from onceover.model.digest import Digest
+from onceover.model.raw_file import COMPACTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +19,10 @@ class Layout:
     def window_file(self, window_start: datetime) -> str:
         return f"{self.day_folder(window_start.astimezone(UTC).date())}/{window_start.astimezone(UTC):%H%M}.log"
 
-    def parquet_file(self, window_start: datetime, digest: Digest) -> str:
+    def compacted_file(self, window_start: datetime, digest: Digest) -> str:
         """Return the path beside the window file, named for the digest of its records."""
         hashes = str(digest).partition("records ")[2]
-        return f"{self.window_file(window_start).removesuffix('log')}{hashes}.parquet"
+        return f"{self.window_file(window_start).removesuffix('log')}{hashes}{COMPACTED}"
 
     def quarantine_file(self, day: date) -> str:
         return f"{self.raw_root}/{self.pipeline}/quarantine/{day.isoformat()}.log"
@@ -43,7 +44,7 @@ class Layout:
 
     @property
     def compacting(self) -> str:
-        """Return the folder of Parquet files that are not complete yet, or not proved."""
+        """Return the folder of compacted files that are not complete yet, or not proved."""
         return f"{self.raw_root}/{self.pipeline}/compacting"
 
     @property

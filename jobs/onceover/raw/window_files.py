@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time
 
 from onceover.errors import BusyError, TerminalError, UnknownOutcomeError
 from onceover.model.digest import Digest
-from onceover.model.raw_file import CompactedFile, RawFile
+from onceover.model.raw_file import COMPACTED, CompactedFile, RawFile
 from onceover.raw.expired_list import ExpiredList
 from onceover.raw.layout import Layout
 from onceover.raw.store import AppendResult, Buffer, open_store
@@ -43,15 +43,15 @@ class WindowFiles:
         starts = {self.layout.window_file(start): start for start in window_starts}
         return {starts[path]: length for path, length in self._store.read_lengths(starts).items()}
 
-    def find_parquet_files(self, compacted: Mapping[datetime, CompactedFile]) -> dict[datetime, str]:
-        """Return the paths of these windows' Parquet files that exist and have the recorded length."""
-        paths = {start: self.layout.parquet_file(start, file.digest) for start, file in compacted.items()}
+    def find_compacted_files(self, compacted: Mapping[datetime, CompactedFile]) -> dict[datetime, str]:
+        """Return the paths of these windows' compacted files that exist and have the recorded length."""
+        paths = {start: self.layout.compacted_file(start, file.digest) for start, file in compacted.items()}
         lengths = self._store.read_lengths(paths.values())
         return {start: path for start, path in paths.items() if lengths.get(path) == compacted[start].bytes}
 
-    def read_parquet_lengths(self, digests: Mapping[datetime, Digest]) -> dict[datetime, int]:
-        """Return the bytes of each existing Parquet file that is named for a window and the digest of its records."""
-        paths = {self.layout.parquet_file(start, digest): start for start, digest in digests.items()}
+    def read_compacted_lengths(self, digests: Mapping[datetime, Digest]) -> dict[datetime, int]:
+        """Return the bytes of each existing compacted file that is named for a window and the digest of its records."""
+        paths = {self.layout.compacted_file(start, digest): start for start, digest in digests.items()}
         return {paths[path]: length for path, length in self._store.read_lengths(paths).items()}
 
     def list_files(self) -> list[RawFile]:
@@ -65,8 +65,8 @@ class WindowFiles:
         return windows + [RawFile(self.layout.quarantine_file(day), n, quarantine_day=day) for day, n in days]
 
     def holds_raw(self) -> bool:
-        """Return whether the pipeline's folder holds any text or Parquet file of a window, or quarantine."""
-        files = (length and (name.endswith(".parquet") or _parse_start(day, name)) for day, name, length in
+        """Return whether the pipeline's folder holds any text or compacted file of a window, or quarantine."""
+        files = (length and (name.endswith(COMPACTED) or _parse_start(day, name)) for day, name, length in
                  self._list_day_folders())  # fmt: skip
         return any(files) or bool(self.list_quarantine_days())
 
@@ -75,22 +75,22 @@ class WindowFiles:
         days = ((_parse_day(f"{name}.log"), number) for name, number in self._store.count_files(self._root).items())
         return {day: number for day, number in days if day is not None}
 
-    def list_parquet_files(self) -> list[RawFile]:
-        """List the Parquet files of windows, in order of time."""
+    def list_compacted_files(self) -> list[RawFile]:
+        """List the compacted files of windows, in order of time."""
         return [
             RawFile(f"{self._root}/{day.isoformat()}/{name}", length, window_start=start)
             for day, name, length in self._list_day_folders()
-            if name.endswith(".parquet") and (start := _parse_start(day, f"{name.partition('.')[0]}.log")) is not None
+            if name.endswith(COMPACTED) and (start := _parse_start(day, f"{name.partition('.')[0]}.log")) is not None
         ]
 
     def list_window_files(self, start: datetime | None = None, end: datetime | None = None) -> list[RawFile]:
-        """List the files of the windows from `start` to before `end` (None: unbounded), lines and Parquet, in order of
+        """List the files of the windows from `start` to before `end` (None: unbounded), text and compacted, in order of
         time; skip files of other names."""
         first = None if start is None else start.astimezone(UTC).date()
         last = None if end is None else end.astimezone(UTC).date()
         files: list[RawFile] = []
         for day, name, length in self._list_day_folders(first, last):
-            at = _parse_start(day, f"{name.partition('.')[0]}.log") if name.endswith((".log", ".parquet")) else None
+            at = _parse_start(day, f"{name.partition('.')[0]}.log") if name.endswith((".log", COMPACTED)) else None
             if at is not None and length and (start is None or at >= start) and (end is None or at < end):
                 files.append(RawFile(f"{self.layout.day_folder(day)}/{name}", length, window_start=at))
         return files
@@ -156,8 +156,8 @@ class WindowFiles:
         self._store.remove(self.layout.aside(path, number))
 
     def place(self, source: str, window_start: datetime, digest: Digest) -> None:
-        """Move a Parquet file to its window, replacing any there, with the replication of the window's text."""
-        path = self.layout.parquet_file(window_start, digest)
+        """Move a compacted file to its window, replacing any there, with the replication of the window's text."""
+        path = self.layout.compacted_file(window_start, digest)
         self._store.copy_settings(self.layout.window_file(window_start), source)
         self._store.remove(path)
         if not self._store.move(source, path):

@@ -76,7 +76,7 @@ def search_raw(
     spark: SparkSession, context: PipelineContext, contracts: Sequence[Contract]
 ) -> dict[KafkaPartition, dict[int, int]]:
     """Return the cutovers that the lines of all of the pipeline's files show."""
-    files = (*context.files.list_files(), *context.files.list_parquet_files())
+    files = (*context.files.list_files(), *context.files.list_compacted_files())
     if not files:
         return {}
     listed = [LineFile(number, file.path, file.length) for number, file in enumerate(files)]

@@ -95,7 +95,7 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         restore_contracts(context.ledger, context.name, versions, {}, WHO, WHY)
     with as_driver(context.ledger, pipeline.name, owner) as epoch:
         # Listed under the epoch: no other driver appends from now on.
-        files = (*context.files.list_files(), *context.files.list_parquet_files())
+        files = (*context.files.list_files(), *context.files.list_compacted_files())
         size = sum(file.length for file in files)
         log.info("reading %d files, %d bytes", len(files), size)
         contracts, log_starts = [contract for contract, _ in versions], _list_log_starts(facts)

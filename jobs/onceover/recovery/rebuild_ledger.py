@@ -112,7 +112,7 @@ def write_ledger(
             ids, whole = [run.offsets for run in together], _sum_released(together)
             releases.land_release(connection, epoch, batch_id, whole, of_batch, ids, WHO, "raw holds it as released")
             batches.mark_committed(connection, epoch, batch_id)
-        _record_parquet_files(connection, name, files, contents)
+        _record_compacted_files(connection, name, files, contents)
         conflicts.record_contents(connection, name, contents.conflicts)
         return RebuiltLedger(
             batches=len(rounds) + len(released) + len(empty),
@@ -238,9 +238,9 @@ def _sum_released(runs: Sequence[Run]) -> list[RangeRead]:
 
 def _build_landings(files: Sequence[RawFile], rounds: Sequence[Sequence[Run]]) -> list[list[Landing]]:
     """Return for each batch its landing in each window and day of quarantine. Which append wrote which line is unknown,
-    so a text file's bytes are divided among its landings, which together cover the file; records that only a Parquet
-    file holds land without bytes."""
-    text = {_get_place(file): file.length for file in files if not file.is_parquet}
+    so a text file's bytes are divided among its landings, which together cover the file; records that only a
+    compacted file holds land without bytes."""
+    text = {_get_place(file): file.length for file in files if not file.is_compacted}
     parts: list[dict[_Place, dict[KafkaPartition, Digest]]] = []
     for together in rounds:
         of_batch: dict[_Place, dict[KafkaPartition, Digest]] = {}
@@ -268,12 +268,12 @@ def _get_place(file: RawFile) -> _Place:
     return file.window_start, file.quarantine_day
 
 
-def _record_parquet_files(connection: Connection, name: str, files: Sequence[RawFile], contents: RawContents) -> None:
+def _record_compacted_files(connection: Connection, name: str, files: Sequence[RawFile], contents: RawContents) -> None:
     used = {place for layer in (*contents.layers, contents.released) for run in layer for place, _ in run.held}
     kept: dict[datetime, CompactedFile] = {}
-    for number, digest in sorted((contents.parquet or {}).items(), key=lambda item: item[1].records):
+    for number, digest in sorted((contents.compacted or {}).items(), key=lambda item: item[1].records):
         start = files[number].window_start
         if start is not None:  # the largest file of a window is the last
             kept[start] = CompactedFile(digest, files[number].length)
-    replacing = {files[place].window_start for place in used if files[place].is_parquet}
-    rebuilt.insert_parquet_files(connection, name, kept, {start for start in replacing if start}, WHO, WHY)
+    replacing = {files[place].window_start for place in used if files[place].is_compacted}
+    rebuilt.insert_compacted_files(connection, name, kept, {start for start in replacing if start}, WHO, WHY)

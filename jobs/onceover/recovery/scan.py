@@ -1,4 +1,4 @@
-"""Scan of all of a pipeline's raw, text and Parquet: the offsets in unbroken runs, and each run's part in each file.
+"""Scan of all of a pipeline's raw, text and compacted: the offsets in unbroken runs, and each run's part in each file.
 
 lines and records -> one row an ID, window and content -> numbered within its ID (a layer) -> cutovers
 -> runs of offsets a layer and version
@@ -20,10 +20,10 @@ from onceover.model.conflict import Content
 from onceover.model.contract import Contract, Cutovers
 from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.raw_file import LONGEST_RUN, RawContents, RawFile, Run, UnknownLines
+from onceover.model.raw_file import COMPACTED, LONGEST_RUN, RawContents, RawFile, Run, UnknownLines
 from onceover.model.window import from_ms, to_ms
 from onceover.recovery.cutovers import add_versions, find_cutovers
-from onceover.spark import lines, parquet
+from onceover.spark import compacted_files, lines
 from onceover.spark.contract_versions import add_version
 from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
 
@@ -43,12 +43,12 @@ def scan(
     """Return all that these files hold, of these versions of the contract. Damaged lines, and lines in another window's
     file, are left out. Runs end at the start of their log, so that the log holds each whole or not at all.
 
-    Raises TerminalError for a Parquet file that is not as its name says, and for more than a million rows of runs and
+    Raises TerminalError for a compacted file that is not as its name says, and for more than a million rows of runs and
     files.
     """
     if not files:
         return RawContents()
-    digests = _read_parquet_digests(spark, address, files)
+    digests = _read_compacted_digests(spark, address, files)
     with closing(_Distinct(spark, address, _order_places(files, digests), contracts)) as distinct:
         cutovers = Cutovers(len(contracts), distinct.find_cutovers())
         layers, released, conflicts = distinct.collect_runs(cutovers, log_starts)
@@ -154,7 +154,7 @@ class _Distinct:
 
 
 def _order_places(files: Sequence[RawFile], digests: Mapping[int, Digest]) -> list[tuple[int, RawFile]]:
-    """Return the files to read with their numbers; of a window's Parquet files only the one with the most records.
+    """Return the files to read with their numbers; of a window's compacted files only the one with the most records.
 
     Raises TerminalError if there are two with the same number of records: neither holds all of the other."""
     chosen: dict[object, int] = {}
@@ -169,18 +169,18 @@ def _order_places(files: Sequence[RawFile], digests: Mapping[int, Digest]) -> li
                 "same ones; move one of them out of the pipeline's folder"
             )
         chosen[start] = max(other, number, key=lambda n: digests[n].records)
-    return [(n, file) for n, file in enumerate(files) if not file.is_parquet or n in chosen.values()]
+    return [(n, file) for n, file in enumerate(files) if not file.is_compacted or n in chosen.values()]
 
 
-def _read_parquet_digests(spark: SparkSession, address: str, files: Sequence[RawFile]) -> dict[int, Digest]:
-    """Return the digest of each Parquet file's records, by the file's number."""
-    numbers = {file.path: number for number, file in enumerate(files) if file.is_parquet}
-    held = parquet.digest_files(
+def _read_compacted_digests(spark: SparkSession, address: str, files: Sequence[RawFile]) -> dict[int, Digest]:
+    """Return the digest of each compacted file's records, by the file's number."""
+    numbers = {file.path: number for number, file in enumerate(files) if file.is_compacted}
+    held = compacted_files.digest_files(
         spark, address, [LineFile(number, path, files[number].length) for path, number in numbers.items()]
     )
     for path, number in numbers.items():
         digest = held.setdefault(number, Digest())
-        if not files[number].path.endswith(f".{str(digest).partition('records ')[2]}.parquet"):
+        if not path.endswith(f".{str(digest).partition('records ')[2]}{COMPACTED}"):
             raise TerminalError(
                 f"{path} reads back as {digest}, which is not what its name says: put the whole file back, or move it "
                 "out of the pipeline's folder if the window's text is whole"

@@ -15,13 +15,13 @@ _FEW = 12  # contents of which every choice is tried
 
 class DecidedIds:
     """The decided IDs of one window, with all contents of them that its files hold, or that landed and were rejected
-    before Parquet replaced the text."""
+    before a compacted file replaced the text."""
 
     def __init__(self, claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> None:
         self._offsets = {decision.offsets for decision in claimed.decisions}
         self._newest = {(d.offsets, d.newest) for d in claimed.decisions}
         contents = {(content.offsets, content.hash): content for content in rebuilt.decided}
-        if claimed.compacted is not None:  # Parquet keeps the contents that count, and no other
+        if claimed.compacted is not None:  # its file keeps the contents that count, and no other
             for d in claimed.decisions:
                 rejected = (DecidedContent(d.offsets, each, counts=False) for each in d.contents if each != d.kept)
                 contents = {(content.offsets, content.hash): content for content in rejected} | contents

@@ -15,8 +15,9 @@ from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import sum_digests
 from onceover.model.offsets import intersect
 from onceover.model.unlanded import Unlanded
+from onceover.raw.frozen_file import FrozenText
 from onceover.repair import publish
-from onceover.repair.folded import FoldedRebuild, FrozenText
+from onceover.repair.folded import FoldedRebuild
 from onceover.spark.copy_text import format_copy_lines
 
 

@@ -7,7 +7,7 @@ read, and among the unlanded ones.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 
@@ -22,24 +22,17 @@ from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.model.window import from_ms, to_ms
+from onceover.raw.frozen_file import FrozenText
 from onceover.repair.shared_ids import add_contents, add_shared_conflicts, find_in_two
 from onceover.repair.unlanded_runs import drop_repeated, end_orphans, find_repeated, sort_runs
 from onceover.repair.window_accounts import GroupAccounts, WindowAccounts
-from onceover.spark.fold_tasks import FrozenParquet, WindowFile
+from onceover.spark.fold_tasks import WindowFile
 from onceover.spark.window_folder import FoldedFiles, WindowFolder
 
 
-@dataclass(frozen=True, slots=True)
-class FrozenText:
-    """A window's text: its path, and the length at which it was frozen."""
-
-    path: str
-    length: int
-
-
 class FoldedRebuild:
-    """The rebuild of some windows, each from its text in `files` and its Parquet in `compacted`; one without either has
-    no lines.
+    """The rebuild of some windows, each from its text in `files` and its file in `compacted`; one without either has no
+    lines.
 
     `collect` runs the query, and what it read of a window that fails is in `failures` alone. `aggregate` has the rows
     of the other windows. `accounted` and `shared` are as in `Accounts`.
@@ -54,7 +47,7 @@ class FoldedRebuild:
         accounted: Sequence[OffsetRange],
         files: Mapping[datetime, FrozenText],
         shared: Sequence[OffsetRange] = (),
-        compacted: Mapping[datetime, FrozenParquet] = MappingProxyType({}),
+        compacted: Mapping[datetime, FrozenText] = MappingProxyType({}),
     ) -> None:
         self._claimed, self._files = {claim.window_start: claim for claim in claimed}, files
         self._compacted = compacted
@@ -134,13 +127,13 @@ class FoldedRebuild:
         """Return window_ms, keys and measures of the records that count, over all windows; None before `collect`."""
         return None if self._folded is None else self._folded.select_rows()
 
-    def select_records(self, windows: Collection[datetime]) -> DataFrame:
-        """Return the records of these windows that count, each once, as `parquet.write` takes them. Reads the windows
-        again when it is used, and fails if one cannot be read then. Needs `collect`."""
+    def select_lines(self, windows: Collection[datetime]) -> DataFrame:
+        """Return a line of each record of these windows that counts, as `compacted_files.write` takes them. Reads the
+        windows again when it is used, and fails if one cannot be read then. Needs `collect`."""
         accounts = {start: each for start, each in self._accounts.items() if start in windows}
         if self._folded is None:
             raise ValueError("`collect` shows first which records count by their value")
-        return self._folder.select_records(self._list_files(accounts), self._folded.by_value)
+        return self._folder.select_lines(self._list_files(accounts), self._folded.by_value)
 
     def close(self) -> None:
         if self._folded is not None:

@@ -10,9 +10,8 @@ from datetime import datetime
 from onceover.context import PipelineContext
 from onceover.ledger.batches import list_in_flight
 from onceover.model.raw_file import CompactedFile
+from onceover.raw.frozen_file import FrozenText
 from onceover.raw.window_files import WindowFiles
-from onceover.repair.folded import FrozenText
-from onceover.spark.fold_tasks import FrozenParquet
 from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases
 
 log = logging.getLogger(__name__)
@@ -37,10 +36,9 @@ def list_texts(files: WindowFiles, lengths: Mapping[datetime, int]) -> dict[date
     return {start: FrozenText(files.layout.window_file(start), length) for start, length in lengths.items() if length}
 
 
-def list_parquet(files: WindowFiles, compacted: Mapping[datetime, CompactedFile]) -> dict[datetime, FrozenParquet]:
-    """Return the Parquet of compacted windows. A file that is missing, or has another length than was recorded, is left
+def list_compacted(files: WindowFiles, compacted: Mapping[datetime, CompactedFile]) -> dict[datetime, FrozenText]:
+    """Return the compacted files of windows. A file that is missing, or has another length than was recorded, is left
     out: its records are missed, and its window fails alone."""
     return {
-        start: FrozenParquet(path, compacted[start].bytes, compacted[start].digest.records)
-        for start, path in files.find_parquet_files(compacted).items()
+        start: FrozenText(path, compacted[start].bytes) for start, path in files.find_compacted_files(compacted).items()
     }

@@ -18,12 +18,12 @@ from onceover.model.claim import ClaimedWindow
 from onceover.model.conflict import NO_CONTENT
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import format_moment
-from onceover.repair.folded import FoldedRebuild, FrozenText
-from onceover.repair.freeze import list_parquet, list_texts
+from onceover.raw.frozen_file import FrozenText
+from onceover.repair.folded import FoldedRebuild
+from onceover.repair.freeze import list_compacted, list_texts
 from onceover.repair.groups import RECORDS_A_CORE, count_records, group_windows
 from onceover.repair.proof import list_unproved_parts
 from onceover.spark.failure import isolate_failures
-from onceover.spark.fold_tasks import FrozenParquet
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class SidePaths:
     """The existing files of some windows and days of quarantine, as they were listed once."""
 
     text: Mapping[datetime, FrozenText]
-    parquet: Mapping[datetime, FrozenParquet]
+    compacted: Mapping[datetime, FrozenText]
     quarantine: Mapping[date, FrozenText]
     short_days: frozenset[date]  # whose files are missing, or shorter than what landed
 
@@ -41,7 +41,7 @@ class SidePaths:
         """Return the paths without those of these windows."""
         out = frozenset(windows)
         text = {start: file for start, file in self.text.items() if start not in out}
-        return replace(self, text=text, parquet={s: file for s, file in self.parquet.items() if s not in out})
+        return replace(self, text=text, compacted={s: file for s, file in self.compacted.items() if s not in out})
 
 
 def list_paths(context: PipelineContext, windows: Sequence[datetime], days: Iterable[date]) -> SidePaths:
@@ -54,7 +54,7 @@ def list_paths(context: PipelineContext, windows: Sequence[datetime], days: Iter
     compacted = {start: file for start, file in substitutes.items() if file is not None}
     return SidePaths(
         list_texts(files, files.read_lengths(windows)),
-        list_parquet(files, compacted),
+        list_compacted(files, compacted),
         {day: FrozenText(files.layout.quarantine_file(day), n) for day, n in lengths.items() if day in wanted},
         frozenset(day for day in wanted if lengths.get(day, 0) < expected.get(day, 0)),
     )
@@ -100,7 +100,7 @@ def find_unheld(
                 some,
                 (),
                 paths.text,
-                compacted=paths.parquet,
+                compacted=paths.compacted,
             )
         ) as rebuild:
             rebuilt = rebuild.collect()

@@ -23,10 +23,11 @@ from onceover.model.offsets import OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.model.window import format_moment
+from onceover.raw.frozen_file import FrozenText
 from onceover.repair import publish
 from onceover.repair.expired_windows import end_search, stage_orphans
-from onceover.repair.folded import FoldedRebuild, FrozenText
-from onceover.repair.freeze import freeze, list_parquet, list_texts
+from onceover.repair.folded import FoldedRebuild
+from onceover.repair.freeze import freeze, list_compacted, list_texts
 from onceover.repair.progress import WindowProgress
 from onceover.repair.proof import Verdict, add_failed_proof, prove
 from onceover.repair.shared_ranges import find_shared
@@ -35,7 +36,6 @@ from onceover.repair.unknown_contracts import explain_unknown
 from onceover.repair.unread import Unread, find_unread, list_doubtful
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
-from onceover.spark.fold_tasks import FrozenParquet
 from onceover.spark.hdfs_leases import open_leases
 from onceover.spark.session import choose_codegen
 
@@ -106,16 +106,16 @@ class RepairRun:
     def _repair_windows(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         frozen = freeze(self._context, self._leases, [claim.window_start for claim in claimed])
         compacted = {claim.window_start: claim.compacted for claim in claimed if claim.compacted}
-        texts, parquet = list_texts(self._files, frozen), list_parquet(self._files, compacted)
-        size = sum(frozen.values()) + sum(file.length for file in parquet.values())
-        log.info("reading %d window files and %d of Parquet, %.1f MiB", len(texts), len(parquet), size / 2**20)
+        texts, replacing = list_texts(self._files, frozen), list_compacted(self._files, compacted)
+        size = sum(frozen.values()) + sum(file.length for file in replacing.values())
+        log.info("reading %d window files, %d compacted ones, %.1f MiB", len(texts), len(replacing), size / 2**20)
         self._progress.add_bytes(size)
         registered, stage = self._registered, self._request.stage
         table = registered.table
         try:
             with (
                 choose_codegen(self._spark, size),
-                closing(self._open_rebuild(claimed, accounted, texts, parquet)) as rebuild,
+                closing(self._open_rebuild(claimed, accounted, texts, replacing)) as rebuild,
             ):
                 rebuilt = rebuild.collect()
                 if denied := next(filter(is_denied, rebuild.failures.values()), None):
@@ -154,7 +154,7 @@ class RepairRun:
         claimed: Sequence[ClaimedWindow],
         accounted: Sequence[OffsetRange],
         texts: Mapping[datetime, FrozenText],
-        parquet: Mapping[datetime, FrozenParquet],
+        compacted: Mapping[datetime, FrozenText],
     ) -> FoldedRebuild:
         return FoldedRebuild(
             self._spark,
@@ -164,7 +164,7 @@ class RepairRun:
             accounted,
             texts,
             find_shared(claimed),
-            parquet,
+            compacted,
         )
 
     def _find_unlanded(

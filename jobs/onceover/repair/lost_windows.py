@@ -116,9 +116,9 @@ def _select(
         repair = failed if would_fail_again else None
         missing = [each for each in judgement.findings if each.kind is Kind.MISSING_FILE]
         is_read = bool(repair or not length or (failed and failed.bytes_read == length))
-        if missing and missing[0].evidence.get("parquet"):
+        if missing and missing[0].evidence.get("compacted"):
             is_read = True  # no repair certifies the window without that file
-            what = "its Parquet file is missing or has another length"
+            what = "its compacted file is missing or has another length"
         elif missing:
             what = f"its file has {length:,} of {evidence.expected_length:,} bytes"
         elif repair and repair.is_compared and not evidence.contested.undecided:

@@ -138,13 +138,13 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, unlanded: Unlanded = N
             f"raw holds {rebuilt.digest.records} records, the last certificate {claimed.certified.records}; fewer are "
             "never published"
         )
-    parquet = claimed.compacted
+    compacted = claimed.compacted
     is_plain = not (rebuilt.conflicts or rebuilt.misdated or claimed.decisions)  # else some records may not count
-    if reasons and parquet is not None and is_plain and rebuilt.compacted != parquet.digest:
+    if reasons and compacted is not None and is_plain and rebuilt.compacted != compacted.digest:
         reasons.insert(
             0,
-            f"the Parquet file that replaced the window's text is missing or damaged: {rebuilt.compacted} of "
-            f"{parquet.digest} count; put it back where `onceover explain` says",
+            f"the compacted file that replaced the window's text is missing or damaged: {rebuilt.compacted} of "
+            f"{compacted.digest} count; put it back where `onceover explain` says",
         )
     return Verdict(tuple(reasons), tuple(findings), coalesce((*more, *rebuilt.strays)), contested.suspected)
 

@@ -48,7 +48,7 @@ def publish(
     Returns False and publishes nothing if the log was found cut since the claim; or if the window changed since, which
     the next detection judges again; or if a rebuild of the ledger found other rows without raw, which stay, and expire
     again. Keeps replaced rows as a revision; rows that already equal raw are only certified. Text that proves the
-    window without its Parquet file takes that file's place. Raises FencedError for a lost claim.
+    window without its compacted file takes that file's place. Raises FencedError for a lost claim.
     """
     claimed, rebuilt = proved.claimed, proved.rebuilt
     table, start = registered.table, claimed.window_start

@@ -38,7 +38,7 @@ from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import Window, WindowRange
 from onceover.raw.damaged_files import DamagedFiles
 from onceover.repair.folded import FoldedRebuild
-from onceover.repair.freeze import list_parquet, list_texts
+from onceover.repair.freeze import list_compacted, list_texts
 from onceover.repair.proof import UnprovedPart, list_unproved_parts
 from onceover.spark.failure import summarize
 from onceover.spark.hdfs_leases import open_leases
@@ -50,15 +50,15 @@ log = logging.getLogger(__name__)
 class RereadPlan:
     """What raw lacks of one window: `records` of its landings, the ranges `held` by Kafka's log that have them, and
     the ranges `gone` from the log. `damage` says why the window file cannot be read, None if it can: all of its
-    landings count as lacking. `parquet_is_lost`: the Parquet file that replaced the window's text is missing, or holds
-    other records."""
+    landings count as lacking. `compacted_is_lost`: the file that replaced the window's text is missing, or holds other
+    records."""
 
     window: Window
     records: int
     held: tuple[Reread, ...]
     gone: tuple[OffsetRange, ...]
     damage: str | None
-    parquet_is_lost: bool = False
+    compacted_is_lost: bool = False
     is_interrupted: bool = False  # a killed reread left a part of the file that is to be brought back
 
     @property
@@ -88,7 +88,7 @@ def plan_reread(
             f"window {window} of {registered.name} is unknown or has expired, so nothing can be missing from its raw; "
             f"see `onceover explain {registered.name} {window}`"
         )
-    parts, parquet_is_lost, damage = _scan(spark, context, registered, claimed)
+    parts, compacted_is_lost, damage = _scan(spark, context, registered, claimed)
     lacking = [(part.landing, part.offsets) for part in parts]
     records = sum(max(0, part.expected.records - part.actual.records) for part in parts)
     if damage is not None:
@@ -99,7 +99,7 @@ def plan_reread(
     held, gone = _divide(context, registered, window.start, lacking, facts)
     path = context.layout.window_file(window.start)
     is_interrupted = bool(DamagedFiles(context.raw_address, context.layout).list_unfinished(path))
-    return RereadPlan(window, records, held, gone, damage, parquet_is_lost, is_interrupted)
+    return RereadPlan(window, records, held, gone, damage, compacted_is_lost, is_interrupted)
 
 
 def request_reread(
@@ -128,8 +128,8 @@ def request_reread(
             )
     if not plan.held and not plan.lacks_nothing:
         return None, plan
-    if plan.parquet_is_lost and not plan.gone:
-        _set_parquet_aside(context, start)
+    if plan.compacted_is_lost and not plan.gone:
+        _set_compacted_aside(context, start)
     rereads.lift_expiry(ledger, name, start)
     only = WindowRange(plan.window.start, plan.window.end, plan.window.minutes)
     judged = judge_windows(ledger, name, context.files, only, every=True, patience=0.0)
@@ -145,15 +145,16 @@ def request_reread(
 def _scan(
     spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, claimed: ClaimedWindow
 ) -> tuple[list[UnprovedPart], bool, str | None]:
-    """Return what raw does not hold, whether the Parquet file is lost, and why raw could not be read, None if it could.
+    """Return what raw does not hold, whether the compacted file is lost, and why raw could not be read, None if it
+    could.
 
-    If the Parquet file cannot be read, or is another than was recorded, the text alone is.
+    If the compacted file cannot be read, or is another than was recorded, the text alone is.
     """
     start, files, address = claimed.window_start, context.files, context.raw_address
     texts = list_texts(files, files.read_lengths([start]))
-    parquet = list_parquet(files, {start: claimed.compacted} if claimed.compacted else {})
-    damage, is_lost = None, claimed.compacted is not None and not parquet
-    for read in (parquet, {}) if parquet else ({},):
+    compacted = list_compacted(files, {start: claimed.compacted} if claimed.compacted else {})
+    damage, is_lost = None, claimed.compacted is not None and not compacted
+    for read in (compacted, {}) if compacted else ({},):
         try:
             with closing(
                 FoldedRebuild(spark, address, registered.contracts, [claimed], (), texts, compacted=read)
@@ -174,7 +175,7 @@ def _scan(
 
 
 def _is_other(claimed: ClaimedWindow, rebuilt: RebuiltWindow, recorded: Digest) -> bool:
-    """Return whether the Parquet file holds other records than recorded. Of an ID with two contents, no record or the
+    """Return whether the compacted file holds other records than recorded. Of an ID with two contents, no record or the
     decided one counts, whatever the file holds."""
     is_plain = not (rebuilt.conflicts or rebuilt.misdated or claimed.decisions)
     return is_plain and rebuilt.compacted != recorded
@@ -232,11 +233,11 @@ def _replace_damaged(
         log.warning("%s was damaged: its readable part replaces it, and the file itself is kept as %s", path, kept)
 
 
-def _set_parquet_aside(context: PipelineContext, window_start: datetime) -> None:
+def _set_compacted_aside(context: PipelineContext, window_start: datetime) -> None:
     """Move the file that should replace the window's text away from its place, where repairs and audits read it."""
     compacted = compactions.list_substitutes(context.ledger, context.name, [window_start]).get(window_start)
     if compacted is None:
         return
-    path = context.layout.parquet_file(window_start, compacted.digest)
+    path = context.layout.compacted_file(window_start, compacted.digest)
     if kept := DamagedFiles(context.raw_address, context.layout).set_aside(path):
         log.warning("%s was damaged: it is kept as %s, and text from Kafka replaces it", path, kept)

@@ -189,7 +189,7 @@ def _read_records(
 ) -> DataFrame | None:
     """Return the records of all files that may hold the suspected IDs; None without any file."""
     text = {start: paths.text[start] for start in windows if start in paths.text}
-    of_windows = (text, paths.parquet)
+    of_windows = (text, paths.compacted)
     files = [LineFile(to_ms(at), file.path, file.length) for each in of_windows for at, file in each.items()]
     files += [LineFile(QUARANTINE, file.path, file.length) for file in paths.quarantine.values()]
     if not files:

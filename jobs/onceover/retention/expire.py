@@ -1,7 +1,7 @@
 """Expiry of raw by the pipeline's driver: files marked in the ledger are moved aside, and deleted a day later.
 
 An expired window keeps its certificate, is skipped by detection and refused by repair. A window whose records are in a
-Parquet file as well has not expired.
+compacted file as well has not expired.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ class ExpiringFiles(Protocol):
     def bar_aside(self, path: str, number: int) -> bool: ...
     def bring_back(self, path: str, number: int) -> None: ...
     def delete_aside(self, path: str, number: int) -> None: ...
-    def find_parquet_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]: ...
+    def find_compacted_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]: ...
 
 
 def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int:
     """Move aside some of the expired files and delete some that were moved a day ago, as the pipeline's driver; return
     how many files. If killed, the next driver repeats the step.
 
-    Text that a Parquet file replaces is kept while that file is missing or has another length than recorded. A file
+    Text that a compacted file replaces is kept while that file is missing or has another length than recorded. A file
     that holds more than had expired is kept, or brought back if it was moved.
     """
     expiring = expiries.list_files_to_move(connection, epoch.pipeline, MOST_AT_ONCE)
     substitutes = _list_substitutes(connection, epoch.pipeline, expiring)
     sole_copies = _find_sole_copies(files, substitutes)
-    # Of the others no Parquet file replaces the text: once it is moved away, they have no raw.
+    # Of the others no compacted file replaces the text: once it is moved away, they have no raw.
     if without_raw := [start for start in _list_starts(expiring) if start not in substitutes]:
         drivers.beat(connection, epoch)
         files.expired.add(without_raw)  # before any of them moves
@@ -63,7 +63,7 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
         expiries.postpone_deletions(connection, epoch, [file.expiry_id for file in postponed])
         first = postponed[0]
         log.warning(
-            "%d files are not deleted, as the Parquet files of their windows are missing; put each back at the path "
+            "%d files are not deleted, as the compacted files of their windows are missing; put each back at the path "
             "that `onceover explain` shows, the first of them %s",
             len(postponed), files.layout.aside(locate_file(files.layout, first), first.expiry_id),
         )  # fmt: skip
@@ -89,7 +89,7 @@ def _move_or_keep(
             moved = file.bytes
         elif is_barred or files.bar_aside(path, number):
             if is_sole_copy and file.window_start is not None:
-                log.warning("%s is kept: the Parquet file of its window is missing; compact the window again", path)
+                log.warning("%s is kept: the compacted file of its window is missing; compact the window again", path)
                 compactions.forget_compaction(connection, epoch.pipeline, file.window_start)
             _forget_expired(files, file)
             expiries.mark_dropped(connection, epoch, file, judge_again=has_grown)
@@ -140,15 +140,15 @@ def _list_starts(texts: Sequence[ExpiringFile]) -> list[datetime]:
 def _list_substitutes(
     connection: Connection, pipeline: str, texts: Sequence[ExpiringFile]
 ) -> Mapping[datetime, CompactedFile | None]:
-    """Return, of the windows whose text a Parquet file is to replace, that file. Files that expire without one do not
+    """Return, of the windows whose text a compacted file is to replace, that file. Files that expire without one do not
     count."""
     starts = _list_starts(texts)
     return compactions.list_substitutes(connection, pipeline, starts) if starts else {}
 
 
 def _find_sole_copies(files: ExpiringFiles, needed: Mapping[datetime, CompactedFile | None]) -> set[datetime]:
-    """Return the windows whose text is the sole copy, because the Parquet file that should replace it is missing."""
-    present = files.find_parquet_files({start: compacted for start, compacted in needed.items() if compacted})
+    """Return the windows whose text is the sole copy, because the compacted file that should replace it is missing."""
+    present = files.find_compacted_files({start: compacted for start, compacted in needed.items() if compacted})
     return needed.keys() - present.keys()
 
 

@@ -37,19 +37,19 @@ class MissingText:
 
 
 def list_missing(context: PipelineContext) -> MissingText:
-    """Return the certified windows whose window file is gone and that no Parquet file replaces, and days of quarantine
-    that have lost records. Writes nothing."""
+    """Return the certified windows whose window file is gone and that no compacted file replaces, and days of
+    quarantine that have lost records. Writes nothing."""
     registered = context.require_same_contract()
     texts = {text.window_start: text for text in missing_text.list_certified_texts(context.ledger, context.name)}
     present = context.files.read_lengths(texts)
     missing = [text for start, text in texts.items() if start not in present]
-    parquet = context.files.read_parquet_lengths({text.window_start: text.digest for text in missing})
+    compacted = context.files.read_compacted_lengths({text.window_start: text.digest for text in missing})
     rows = _read_rows(context, registered, missing)
     declarable: list[CertifiedText] = []
     others: list[tuple[CertifiedText, str]] = []
     for text in missing:
-        if text.window_start in parquet:
-            others.append((text, f"it has a Parquet file: run `onceover compact {context.name}` first"))
+        if text.window_start in compacted:
+            others.append((text, f"it has a compacted file: run `onceover compact {context.name}` first"))
         elif text.has_landings_since:
             others.append((text, "records have landed in it since it was certified"))
         elif text.is_contested:

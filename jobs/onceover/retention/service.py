@@ -38,7 +38,7 @@ class ExpiryDue:
 
     @property
     def compacted(self) -> int:
-        """The number of these windows whose records are in a Parquet file as well."""
+        """The number of these windows whose records are in a compacted file as well."""
         return sum(file.compacted for file in self.files)
 
     @property

@@ -25,42 +25,31 @@ from onceover.lines.grouping import Grouping
 from onceover.lines.packing import pack
 from onceover.lines.summary import WindowSummary
 from onceover.lines.typed_lines import ColumnFormats
-from onceover.raw.frozen_file import FrozenFiles
-from onceover.raw.parquet_lines import RangeReader, read_stored
+from onceover.raw.frozen_file import FrozenFiles, FrozenText
 from onceover.spark.line_columns import LineColumns
 
 SUMMARY: Final = "__onceover_summary"  # no key or measure has that name
 _OWN = [("window_ms", pa.int64()), (SUMMARY, pa.binary())]
 _BATCH = 65_536  # rows that go to the JVM together
-_ROW_BYTES = 256  # of text that take as long to fold as a row of Parquet
-
-
-@dataclass(frozen=True, slots=True)
-class FrozenParquet:
-    """A compacted window's Parquet file on HDFS: its path, its length in bytes, and how many records the ledger says
-    that it holds."""
-
-    path: str
-    length: int
-    records: int
+_EXPANSION = 8  # bytes of text for a byte of a compacted file, about
 
 
 @dataclass(frozen=True, slots=True)
 class WindowFile:
-    """A window's text with its frozen length, its Parquet if it has been compacted, and what its lines are judged
+    """A window's text with its frozen length, its compacted file if it has one, and what its lines are judged
     by. With `by_value`, VALUE gives the columns of all its records."""
 
     window_ms: int
     path: str
     length: int
     accounts: Accounts
-    parquet: FrozenParquet | None = None
+    compacted: FrozenText | None = None
     by_value: bool = False
 
     @property
     def weight(self) -> int:
         """The bytes of text that take as long to fold."""
-        return self.length + (_ROW_BYTES * self.parquet.records if self.parquet else 0)
+        return self.length + (_EXPANSION * self.compacted.length if self.compacted else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +63,7 @@ class WindowOutcome:
     part: int = 0
 
 
-class LineReader(RangeReader, Protocol):
+class LineReader(Protocol):
     """Reads a file's lines to its frozen length, as `FrozenFiles` does."""
 
     def read_lines(self, path: str, length: int) -> Generator[Piece, None, None]: ...
@@ -142,8 +131,11 @@ def _fold_each(
 def _fold_file(reader: LineReader, file: WindowFile, formats: ColumnFormats) -> tuple[WindowOutcome, pa.Table | None]:
     # No thread reads ahead: it would wait for Python's lock, and the connection's buffer fills meanwhile, too.
     try:
-        with closing(reader.read_lines(file.path, file.length)) as text, closing(_read_parquet(reader, file)) as stored:
-            folded = fold_window(text, file.accounts, formats, stored=stored)
+        with (
+            closing(reader.read_lines(file.path, file.length)) as text,
+            closing(_read_compacted(reader, file)) as other,
+        ):
+            folded = fold_window(text, file.accounts, formats, compacted=other)
     except OnceoverError as error:
         return WindowOutcome(error=str(error)), None
     if isinstance(folded, FoldedWindow):
@@ -151,9 +143,9 @@ def _fold_file(reader: LineReader, file: WindowFile, formats: ColumnFormats) -> 
     return WindowOutcome(shuffled=folded), None
 
 
-def _read_parquet(reader: LineReader, file: WindowFile) -> Generator[Piece, None, None]:
-    if file.parquet is not None:
-        yield from read_stored(reader, file.parquet.path, file.parquet.length)
+def _read_compacted(reader: LineReader, file: WindowFile) -> Generator[Piece, None, None]:
+    if file.compacted is not None:
+        yield from reader.read_lines(file.compacted.path, file.compacted.length)
 
 
 def _add_window(rows: pa.Table, window_ms: int, schema: pa.Schema) -> pa.Table:

@@ -16,7 +16,7 @@ from onceover.lines.line_rows import SCHEMA, make_rows
 from onceover.lines.read import read
 from onceover.lines.typed_lines import ColumnFormats, hold_typed
 from onceover.raw.frozen_file import FrozenFiles
-from onceover.spark.file_splits import FileSplit, cut_file, read_split
+from onceover.spark.file_splits import FileSplit, cut_file
 from onceover.spark.fold_tasks import WindowFile
 
 PART_BYTES: Final = 16 * 1024 * 1024  # a worker holds a part's rows, a copy in the order of IDs, and their fold
@@ -25,11 +25,12 @@ ERROR: Final = "error"
 
 @dataclass(frozen=True, slots=True)
 class _WindowSplit:
-    """A split of a window's text, or of its Parquet, whose lines are folded in so many parts."""
+    """A split of a window's text, or of its compacted file, whose lines are folded in so many parts."""
 
     file: WindowFile
     split: FileSplit
     parts: int
+    compacted: bool
 
 
 def read_splits(
@@ -55,9 +56,10 @@ def read_splits(
                 planned_split = all_splits[number]
                 file, split, parts = planned_split.file, planned_split.split, planned_split.parts
                 try:
-                    for position, text in read_split(FrozenFiles(address), split):
+                    reading = FrozenFiles(address).read_split(split.path, split.start, split.end, split.length)
+                    for position, text in reading:
                         lines = read(text)
-                        typed = hold_typed(lines, position, of_columns, compacted=split.compacted)
+                        typed = hold_typed(lines, position, of_columns, compacted=planned_split.compacted)
                         is_every = file.window_ms in of_all
                         rows = make_rows(lines, typed, file.accounts, parts, every=is_every, whole=whole)
                         yield from _add_window(rows, file.window_ms, schema).to_batches()
@@ -77,11 +79,11 @@ def count_parts(file: WindowFile) -> int:
 
 def _cut(file: WindowFile) -> Iterator[_WindowSplit]:
     parts = count_parts(file)
-    for split in cut_file(file.path, file.length, compacted=False):
-        yield _WindowSplit(file, split, parts)
-    if file.parquet:
-        for split in cut_file(file.parquet.path, file.parquet.length, compacted=True):
-            yield _WindowSplit(file, split, parts)
+    for split in cut_file(file.path, file.length):
+        yield _WindowSplit(file, split, parts, compacted=False)
+    if file.compacted:
+        for split in cut_file(file.compacted.path, file.compacted.length):
+            yield _WindowSplit(file, split, parts, compacted=True)
 
 
 def _add_window(rows: pa.Table, window_ms: int, schema: pa.Schema) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The lines of raw's files, text and Parquet, as a DataFrame: read and parsed by tasks in Python.
+"""The lines of raw's files, compacted or not, as a DataFrame: read and parsed by tasks in Python.
 
 Spark's own text source would copy each line of 64 MiB five times in the JVM before a kernel sees it. Here the JVM has
 VALUE only where it is asked for, and only as Kafka had it.
@@ -19,7 +19,7 @@ from onceover.lines.fields import SCHEMA, read_fields
 from onceover.lines.packing import pack
 from onceover.lines.read import read
 from onceover.raw.frozen_file import FrozenFiles
-from onceover.spark.file_splits import FileSplit, cut_file, read_split
+from onceover.spark.file_splits import FileSplit, cut_file
 
 QUARANTINE: Final = -1
 """The `window_ms` of lines in quarantine: no window starts before 1970."""
@@ -36,17 +36,13 @@ class LineFile:
 
 def read_raw_lines(spark: SparkSession, address: str, files: Sequence[LineFile], *columns: str) -> DataFrame:
     """Return `window_ms` and these columns of `lines.fields.SCHEMA`, a row for each line of these files in the
-    raw store at that address. A file by the name of `.parquet` is one that compaction wrote.
+    raw store at that address.
 
     `intact` is False for what Onceover did not write, and all else is null there. Lazy: each action reads raw again,
-    and fails with what `FrozenFiles` raises, or with what `read_stored` raises of a file that compaction did not write.
+    and fails with what `FrozenFiles` raises.
     """
     schema = pa.schema([("window_ms", pa.int64()), *(SCHEMA.field(name) for name in columns)])
-    splits = [
-        (file.window_ms, split)
-        for file in files
-        for split in cut_file(file.path, file.length, compacted=file.path.endswith(".parquet"))
-    ]
+    splits = [(file.window_ms, split) for file in files for split in cut_file(file.path, file.length)]
     packed = pack([split.end - split.start for _, split in splits], spark.sparkContext.defaultParallelism)
     planned = spark.sparkContext.broadcast([[splits[place] for place in task] for task in packed])
 
@@ -62,7 +58,7 @@ def _read_task(
     files: FrozenFiles, splits: Sequence[tuple[int, FileSplit]], columns: Sequence[str], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     for window_ms, split in splits:
-        for _, text in read_split(files, split):
+        for _, text in files.read_split(split.path, split.start, split.end, split.length):
             lines = read(text)
             window = pa.array(np.full(len(lines), window_ms, np.int64))
             yield pa.RecordBatch.from_arrays([window, *read_fields(lines, columns)], schema=schema)

@@ -1,7 +1,8 @@
 """Windows that one task cannot fold alone: read in splits, evaluated where VALUE decides, shuffled by ID.
 
 splits of files -> a row for each line, with its record where VALUE decides -> the contract's SQL over those records
--> one shuffle by window and part, of all but the records -> each part folded -> rows as `fold_files` gives them
+-> one shuffle by window and part, of all but the records -> each part folded -> rows as `fold_files` gives them, or the
+lines that count
 """
 
 from __future__ import annotations
@@ -14,17 +15,13 @@ import pyarrow as pa
 from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from onceover.errors import TerminalError
-from onceover.lines import records
 from onceover.lines.accounts import Accounts
 from onceover.lines.folded_window import FoldedWindow
 from onceover.lines.judge import NO_WINDOW
-from onceover.lines.line_rows import EVALUATED, fold_rows
-from onceover.lines.ranges import name_source
-from onceover.lines.stored import SCHEMA as STORED
+from onceover.lines.line_rows import EVALUATED, VALUE_FIELDS, fold_rows
 from onceover.model.contract import Contracts
 from onceover.model.window import format_moment, from_ms
 from onceover.spark.fold_tasks import SUMMARY, WindowFile, WindowOutcome, make_outcome
@@ -32,7 +29,8 @@ from onceover.spark.interpret import interpret
 from onceover.spark.line_columns import LineColumns
 from onceover.spark.line_splits import ERROR, read_splits
 
-_OF_VALUE: Final = ("place", *records.SCHEMA.names)
+LINE: Final = "window_ms bigint, source bigint, offset bigint, line binary"
+_OF_VALUE: Final = ("place", *VALUE_FIELDS)
 _Fold = Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]
 
 
@@ -47,17 +45,16 @@ class LineShuffle:
     def fold(self, files: Sequence[WindowFile], every: Collection[int]) -> DataFrame:
         """Return rows as `fold_files` does, but an outcome for each part of a window, and groups of its records:
         summaries and groups of parts add up. A window of which one part has none may have rows of the others."""
-        rows = self._read(files, every, whole=False).drop(*_OF_VALUE)
+        rows = self._read(files, every, whole=False).drop("line", *_OF_VALUE)
         folder = _make_folder(self._broadcast(files), self._columns)
         schema = [StructField("window_ms", LongType()), StructField(SUMMARY, BinaryType()), *self._columns.grouped]
         return rows.groupBy("window_ms", "part").applyInArrow(folder, StructType(schema))
 
-    def select_records(self, files: Sequence[WindowFile], every: Collection[int]) -> DataFrame:
-        """Return `window_ms` and the columns of `stored.SCHEMA` of each record that counts, once. An action fails for a
-        file that cannot be read, and for a window to which `fold` gives no summary."""
-        rows = self._read(files, every, whole=True).drop(*self._columns.types.names)
-        schema = from_arrow_schema(pa.schema([("window_ms", pa.int64()), *STORED]))
-        return rows.groupBy("window_ms", "part").applyInArrow(_make_selector(self._broadcast(files)), schema)
+    def select_lines(self, files: Sequence[WindowFile], every: Collection[int]) -> DataFrame:
+        """Return a line of each record that counts, without its newline, in the columns of LINE; IDs sort by source and
+        offset. An action fails for a file that cannot be read, and for a window to which `fold` gives no summary."""
+        rows = self._read(files, every, whole=True).drop(*_OF_VALUE, *self._columns.types.names)
+        return rows.groupBy("window_ms", "part").applyInArrow(_make_selector(self._broadcast(files)), LINE)
 
     def _read(self, files: Sequence[WindowFile], every: Collection[int], *, whole: bool) -> DataFrame:
         rows = read_splits(self._spark, self._address, files, self._columns.formats, every, whole=whole)
@@ -83,7 +80,7 @@ def _evaluate_version(
     is_own = F.col("of_place") % count == version - 1
     kept = [name for name in rows.columns if name not in (EVALUATED, *names)]
     inputs = [F.when(F.col("place") % count == version - 1, F.col(name)).alias(name)
-              for name in ("kafka_timestamp", "key", "value")]  # fmt: skip
+              for name in VALUE_FIELDS]  # fmt: skip
     given = rows.select(*(F.col(name).alias(f"of_{name}") for name in rows.columns), *inputs)
     found = given.transform(interpret(contracts.versions[version - 1]))
     missing = set(names) - set(found.columns)
@@ -127,18 +124,8 @@ def _make_selector(accounts: Broadcast[dict[int, Accounts]]) -> _Fold:
             raise TerminalError(
                 f"window {format_moment(from_ms(window_ms))} changed while it was read; run the command again"
             )
-        found, window = folded.rows, pa.array(np.full(len(folded.rows), window_ms, np.int64))
-        numbers, place = np.unique(found.column("source").to_numpy(), return_inverse=True)
-        sources = [name_source(number) for number in numbers.tolist()]
-        of_id = {
-            "generation": pa.array([source.generation for source in sources], pa.string()).take(pa.array(place)),
-            "kafka_partition": pa.array([source.kafka_partition for source in sources], pa.int32()).take(
-                pa.array(place)
-            ),
-            "event_ms": found.column("line_ms"),
-        }
-        columns = [of_id[name] if name in of_id else found.column(name) for name in STORED.names]
-        return pa.table([window, *(column.cast(STORED.field(n).type) for n, column in enumerate(columns))],
-                        names=["window_ms", *STORED.names])  # fmt: skip
+        window = pa.array(np.full(len(folded.rows), window_ms, np.int64))
+        found = folded.rows.select(["source", "offset", "line"])
+        return pa.table([window, *found.columns], ["window_ms", *found.column_names])
 
     return select

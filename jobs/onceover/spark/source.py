@@ -23,7 +23,7 @@ from onceover.kafka.reader import KafkaSource, LogReader
 from onceover.kafka.record_batch import SCHEMA as READ
 from onceover.kafka.shard_read import END_OFFSET, ShardRead
 from onceover.kafka.topic import derive_generation
-from onceover.lines.stored import hash_records, write_head
+from onceover.lines.frame import hash_records, join_head
 from onceover.model.digest import HALVES
 from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import OffsetRange
@@ -123,7 +123,7 @@ def _read_shard(
         raise OffsetRangeError(f"a shard of generation {own} is none of topic {reader.source.topic!r} by its ID")
     read = ShardRead(kafka_partition, start)
     for records in read_with_care(reader, kafka_partition, start, end):
-        head = write_head(records, generation)
+        head = join_head(records, generation)
         read = read.add(records, head)
         yield _add_head(records, head)
     ended = {"kafka_partition": kafka_partition, "offset": END_OFFSET, "kafka_timestamp": -1}
@@ -153,7 +153,7 @@ def add_shard_ends(records: DataFrame, generation: str) -> DataFrame:
 
     def add_heads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield _add_head(batch, write_head(batch, generation))
+            yield _add_head(batch, join_head(batch, generation))
 
     return records.select(*_RECORD).mapInArrow(add_heads, HEADED).unionByName(ends)
 

@@ -79,9 +79,9 @@ class WindowFolder:
                 folded.failures.setdefault(file.window_ms, f"{file.path} could not be folded; report this")
         return folded
 
-    def select_records(self, files: Sequence[WindowFile], by_value: Collection[int]) -> DataFrame:
-        """Return what `LineShuffle.select_records` does; `by_value` are those of `fold`."""
-        return self._shuffle.select_records(files, by_value)
+    def select_lines(self, files: Sequence[WindowFile], by_value: Collection[int]) -> DataFrame:
+        """Return what `LineShuffle.select_lines` does; `by_value` are those of `fold`."""
+        return self._shuffle.select_lines(files, by_value)
 
     def _collect(self, folded: FoldedFiles, rows: DataFrame, files: Sequence[WindowFile], *, keep: bool) -> None:
         """Add the outcomes of these windows: a summary if all parts have one, a failure if any has failed."""

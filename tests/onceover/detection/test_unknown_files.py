@@ -1,4 +1,4 @@
-"""Window files that the ledger does not know, beside a Parquet file that was set aside."""
+"""Window files that the ledger does not know, beside a compacted file that was set aside."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ NAME = "unknown_files"
 
 @dataclass
 class Files:
-    """A double of HDFS: the text files of these windows, and a Parquet file of each of those."""
+    """A double of HDFS: the text files of these windows, and a compacted file of each of those."""
 
     texts: list[datetime]
-    parquet: list[datetime]
+    compacted: list[datetime]
     listed: int = 0
 
     def count_by_day(self) -> dict[date, int]:
-        return {start_of(0).date(): len(self.texts) + len(self.parquet)}
+        return {start_of(0).date(): len(self.texts) + len(self.compacted)}
 
     def list_window_files(self, start: datetime, end: datetime) -> list[RawFile]:
         self.listed += 1
-        files = [(at, "log") for at in self.texts] + [(at, "parquet") for at in self.parquet]
+        files = [(at, "log") for at in self.texts] + [(at, "0.zst") for at in self.compacted]
         return [RawFile(f"/{at:%H%M}.{suffix}", 100, window_start=at) for at, suffix in files]
 
 
@@ -48,7 +48,7 @@ class Context:
 
 @pytest.fixture
 def ledger(connection: Connection) -> Iterator[LargeLedger]:
-    """Three certified windows; a Parquet file replaces the last one's text."""
+    """Three certified windows; a compacted file replaces the last one's text."""
     built = large_ledger.build(connection, NAME, 3, rows=True)
     connection.execute(
         """
@@ -67,7 +67,7 @@ def ledger(connection: Connection) -> Iterator[LargeLedger]:
     large_ledger.drop(connection, built)
 
 
-def test_parquet_set_aside_hides_no_unknown_file(connection: Connection, ledger: LargeLedger) -> None:
+def test_compacted_file_set_aside_hides_no_unknown_file(connection: Connection, ledger: LargeLedger) -> None:
     context = Context(connection)
 
     def register() -> list[datetime]:
@@ -75,6 +75,6 @@ def test_parquet_set_aside_hides_no_unknown_file(connection: Connection, ledger:
 
     assert (register(), context.files.listed) == ([], 0), "each file is known, so no folder is listed"
     bump_versions(connection, NAME, [start_of(2)])  # as a reread does, which sets the file aside
-    context.files.parquet.clear()
+    context.files.compacted.clear()
     context.files.texts.append(start_of(9))
     assert register() == [start_of(9)]

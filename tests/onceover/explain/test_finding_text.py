@@ -62,9 +62,9 @@ def test_finding_text_has_the_numbers_of_each_kind(kind: Kind) -> None:
     assert EXPECTED[kind] in f"{text.what} {text.how}"
 
 
-def test_missing_parquet_reads_differently_from_missing_text() -> None:
-    text = describe_finding(Kind.MISSING_FILE, {"expected_length": 1000, "file_length": None, "parquet": True}, [])
-    assert "Parquet file that replaces the window's text" in text.what
+def test_missing_compacted_file_reads_differently_from_text() -> None:
+    text = describe_finding(Kind.MISSING_FILE, {"expected_length": 1000, "file_length": None, "compacted": True}, [])
+    assert "compacted file that replaces the window's text" in text.what
     assert "1,000 bytes" in text.how
 
 

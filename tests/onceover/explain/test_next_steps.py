@@ -65,11 +65,11 @@ def test_raw_losses_are_restored_before_a_repair() -> None:
     assert "bring the window file back first" in steps[0].text
 
 
-def test_lost_text_is_taken_over_only_where_parquet_is_there() -> None:
+def test_lost_text_is_taken_over_only_beside_a_compacted_file() -> None:
     command = "onceover compact things"
     declare = "onceover retention things --adopt-missing --dry-run"
     for found, expected in ((True, True), (False, False)):
-        steps = list_next_steps("things", WINDOW, "failed", [Kind.MISSING_FILE], has_unknown_parquet=found)
+        steps = list_next_steps("things", WINDOW, "failed", [Kind.MISSING_FILE], has_unknown_compacted=found)
         named = [step.command for step in steps]
         assert (command in named, declare in named) == (expected, True)
 

@@ -40,8 +40,8 @@ def make_facts(state: str, expired_why: str | None) -> WindowFacts:
         every_window_closed=True,
         raw_store="hdfs",
         window_file="/raw",
-        parquet=None,
-        has_unknown_parquet=False,
+        compacted=None,
+        has_unknown_compacted=False,
         aggregates="aggregates.things",
     )
 

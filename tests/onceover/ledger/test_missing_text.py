@@ -32,7 +32,7 @@ class Files:
     def read_lengths(self, starts: object) -> dict[object, int]:
         return {}
 
-    def read_parquet_lengths(self, digests: object) -> dict[object, int]:
+    def read_compacted_lengths(self, digests: object) -> dict[object, int]:
         return {}
 
     def list_quarantine_days(self) -> dict[object, int]:

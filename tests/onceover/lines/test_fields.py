@@ -1,20 +1,17 @@
-"""The fields of lines, read from text or restored by their hash, are those of the reference, or null."""
+"""The fields of lines are those of the reference, or null."""
 
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.onceover.lines.test_kernels import files
-from tests.onceover.lines.test_reference import PLAIN, lines
 
 from onceover.lines.escapes import CorruptLineError, escape_headers
 from onceover.lines.fields import SCHEMA, read_fields
+from onceover.lines.frame import hash_records, join_head
 from onceover.lines.read import read
-from onceover.lines.reference import Line, compute_digest, decode, encode
-from onceover.lines.stored import hash_records, restore
-from onceover.model.digest import HALVES, Digest
+from onceover.lines.reference import compute_digest, decode
+from onceover.model.digest import HALVES
 
 
 def read_all(data: bytes) -> list[dict[str, object]]:
@@ -26,9 +23,7 @@ def read_all(data: bytes) -> list[dict[str, object]]:
 def list_fields(data: bytes) -> dict[str, object]:
     line = decode(data)
     record = line.record
-    fields = data.split(b"\t")
     parts = compute_digest([record]).as_tuple()[1:]
-    written = int(fields[-1], 16)
     return {
         "intact": True,
         "generation": record.source.generation,
@@ -41,8 +36,6 @@ def list_fields(data: bytes) -> dict[str, object]:
         "value": record.value,
         "quarantined_for": line.reason,
         "contract": line.contract,
-        "columns": b"\t".join(fields[6:-1]),
-        "hash": written - (1 << 64) if written >> 63 else written,
         **dict(zip(HALVES, parts, strict=True)),
     }
 
@@ -63,28 +56,7 @@ def test_fields_are_the_references_or_null(data: bytes) -> None:
             assert row == dict.fromkeys(row) | {"intact": False}
 
 
-@given(st.lists(lines.filter(lambda line: line.columns != ()), max_size=4))
-def test_lines_restored_from_their_fields_are_intact(written: list[Line]) -> None:
-    data = b"\n".join(map(encode, written))
-    batch = pa.RecordBatch.from_pylist(read_all(data), SCHEMA)
-    intact, parts = restore(batch)
-    assert intact.tolist() == [True] * len(written)
-    digest = Digest(len(written), *map(int, parts.sum(axis=0)))
-    assert digest == compute_digest(line.record for line in written)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("offset", 43), ("event_ms", 7), ("value", b"{}"), ("contract", "V2-00c0ffee00c0ffee"), ("columns", b"1"),
-     ("hash", 5), ("generation", "00c0ffef"), ("key", None)],
-)  # fmt: skip
-def test_changed_field_is_not_intact(name: str, value: object) -> None:
-    (row,) = read_all(encode(PLAIN))
-    intact, _ = restore(pa.RecordBatch.from_pylist([row | {name: value}, row], SCHEMA))
-    assert intact.tolist() == [False, True]
-
-
 def test_no_record_adds_nothing_to_a_digest() -> None:
     none = pa.RecordBatch.from_pylist([], SCHEMA)
     assert hash_records(none, "00c0ffee").shape == (0, 4)
-    assert restore(none)[1].shape == (0, 4)
+    assert len(join_head(none, "00c0ffee")) == 0

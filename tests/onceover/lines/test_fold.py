@@ -94,8 +94,8 @@ def _assert_same(world: World, expected: Expected, folded: FoldedLines, accounts
     ]
     assert counted == [(*each, from_value) for each, (_, from_value) in sorted(expected.counted.items())]
     assert summary.digest == sum((digest for digest, _ in expected.counted.values()), Digest())
-    parquet = sum((digest for (_, n), (digest, _) in expected.counted.items() if n % 3 == 0), Digest())
-    assert Digest(*map(int, summary.compacted)) == parquet
+    held = sum((digest for (_, n), (digest, _) in expected.counted.items() if n % 3 == 0), Digest())
+    assert Digest(*map(int, summary.compacted)) == held
     assert summary.duplicates == expected.numbers["counting"] - len(counted)
     landed, pieces = list_landed(world), accounts.pieces
     assert _list_sums(sum_landings(landed, pieces, summary.pieces)) == expected.landings

@@ -41,7 +41,7 @@ def _make_rows(world: World, accounts: Accounts, random: Random, *, every: bool)
     rows = pa.concat_tables(tables)
     evaluated: list[int | None] = []
     columns: list[str | None] = []
-    for row in rows.select(["place", "kafka_timestamp", "key", "headers", "value", "k_a"]).to_pylist():
+    for row in rows.select(["place", "kafka_timestamp", "key", "value", "k_a"]).to_pylist():
         assert (row["place"] is None) == (row["kafka_timestamp"] is None)
         if row["place"] is None:
             evaluated.append(None)
@@ -76,8 +76,8 @@ def test_parts_of_shuffled_rows_add_up_to_the_window(seed: int) -> None:
     names = ("lines", "corrupt", "misplaced", "rejected", "stray", "unlanded", "conflicts", "misdated", "foreign")
     assert [getattr(summary, n) for n in names] == [expected.numbers[n] for n in names]
     assert summary.digest == sum((digest for digest, _ in expected.counted.values()), EMPTY)
-    parquet = sum((digest for each, (digest, _) in expected.counted.items() if each[1] % 3 == 0), EMPTY)
-    assert Digest(*map(int, summary.compacted)) == parquet
+    held = sum((digest for each, (digest, _) in expected.counted.items() if each[1] % 3 == 0), EMPTY)
+    assert Digest(*map(int, summary.compacted)) == held
     assert summary.unknown == tuple(name.encode() for name in expected.unknown)
     counted = Counter(
         value.startswith("by value") if value else False
@@ -87,6 +87,22 @@ def test_parts_of_shuffled_rows_add_up_to_the_window(seed: int) -> None:
     assert counted.total() == len(expected.counted)
     assert counted[True] == summary.by_value
     assert summary.by_value >= sum(by_value for _, by_value in expected.counted.values())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_carry_the_bytes_of_each_line_if_wanted(seed: int) -> None:
+    random = Random(seed)
+    world = make_world(random, 100, 500)
+    accounts = make_accounts(world)
+    text = b"\n".join(world.lines)
+    lines = read(memoryview(text))
+    typed = hold_typed(lines, 0, FORMATS)
+    intact = [bytes(lines.data[a:b]) for a, b in zip(lines.start[lines.intact], lines.end[lines.intact], strict=True)]
+    carried = make_rows(lines, typed, accounts, 3, every=False, whole=True)
+    assert carried.column("line").to_pylist() == [*intact, None]
+    plain = make_rows(lines, typed, accounts, 3, every=False)
+    assert plain.column("line").null_count == len(plain)
+    assert plain.drop_columns(["line"]) == carried.drop_columns(["line"])
 
 
 def test_record_of_a_line_is_what_was_written() -> None:

@@ -26,7 +26,7 @@ RECORDED = {
 }
 READ = {
     "onceover/explain/page/losses.py": "offers each loss that a hole names to be accepted",
-    "onceover/explain/gather.py": "looks for a Parquet file where text is missing, and for lost lines of open windows",
+    "onceover/explain/gather.py": "looks for a compacted file where text is gone, and for lost lines of open windows",
     "onceover/explain/page/trouble.py": "counts duplicates, which no count of the ledger shows",
     "onceover/explain/page/window.py": "says when the same offsets landed a second time",
     "onceover/repair/lost_windows.py": "lists windows whose raw lacks records",

@@ -12,10 +12,12 @@ import pytest
 
 from onceover.config.endpoints import address
 from onceover.errors import BusyError, OnceoverError, TerminalError
+from onceover.raw import zstd_file
 from onceover.raw.frozen_file import FrozenFiles
 from onceover.raw.layout import Layout
 from onceover.raw.store import RawStore, make_address, open_store
 from onceover.raw.window_files import WindowFiles
+from onceover.raw.zstd_file import compress_lines
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -70,9 +72,20 @@ def test_frozen_file_is_read_in_splits_of_whole_lines(where: str, root: str) -> 
     assert b"".join(splits) == LINES
     assert all(split.endswith(b"\n") for split in splits if split)
     assert b"".join(bytes(piece) for _, piece in files.read_lines(path, end)) == LINES
-    view = memoryview(bytearray(9))
-    files.read_into(path, 1_048_570, view)
-    assert bytes(view) == LINES[1_048_570:1_048_579]
+
+
+def test_compacted_file_is_read_in_splits_of_whole_frames(
+    where: str, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zstd_file, "FRAME", 1_000_000)
+    path, files = f"{root}/2026-03-01/1200.0.zst", FrozenFiles(where)
+    end = open_store(where).append(path, compress_lines([memoryview(LINES)])).end
+    monkeypatch.setattr(zstd_file, "_TAIL", end // 3)
+    cuts = [0, 1, end // 2, end]
+    splits = [b"".join(bytes(piece) for _, piece in files.read_split(path, *cut, end)) for cut in pairwise(cuts)]
+    assert b"".join(splits) == b"".join(bytes(piece) for _, piece in files.read_lines(path, end)) == LINES
+    with pytest.raises(TerminalError, match=path):
+        list(files.read_lines(path, end - 1))
 
 
 def test_missing_and_short_files_are_named(store: RawStore, root: str) -> None:

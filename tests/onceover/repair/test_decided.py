@@ -95,22 +95,22 @@ def test_lost_content_of_a_decided_id_is_missed() -> None:
 
 
 def judge_compacted(*landed: tuple[OffsetRange, Digest], contents: tuple[int, ...]) -> tuple[str, ...]:
-    """Prove a window whose Parquet file has IDs 0 to 4, and the kept content 1 of ID 9 if that is one of those of the
+    """Prove a window whose compacted file has IDs 0 to 4, and the kept content 1 of ID 9 if that is one of those of the
     window."""
     kept = [content(9, 1, counts=True)] if 1 in contents else []
-    parquet = sum_digests([PLAIN, *(c.digest for c in kept)])
+    held = sum_digests([PLAIN, *(c.digest for c in kept)])
     decision = replace(decide(9, 1), contents=tuple(name(9, c) for c in contents))
     claimed = ClaimedWindow(
         7, START, START + timedelta(hours=1), UUID(int=1), 4,
-        tuple(ClaimedLanding(n, (part,)) for n, part in enumerate(landed)), parquet, (decision,),
-        CompactedFile(parquet, 1_000),
+        tuple(ClaimedLanding(n, (part,)) for n, part in enumerate(landed)), held, (decision,),
+        CompactedFile(held, 1_000),
     )  # fmt: skip
     pieces = (RebuiltRange(of(0, 5), PLAIN), *(RebuiltRange(c.offsets, c.digest) for c in kept))
-    rebuilt = RebuiltWindow(20, 0, 0, 0, 0, 0, 0, 0, ranges=pieces, decided=tuple(kept), compacted=parquet)
+    rebuilt = RebuiltWindow(20, 0, 0, 0, 0, 0, 0, 0, ranges=pieces, decided=tuple(kept), compacted=held)
     return prove(claimed, rebuilt).reasons
 
 
-def test_rejected_content_that_parquet_left_out_was_landed() -> None:
+def test_rejected_content_that_compaction_left_out_was_landed() -> None:
     old = (of(0, 10), PLAIN + NINE_OLD)
     assert judge_compacted(old, contents=(0,)) == ()
     assert judge_compacted(old, (of(8, 20), NINE_NEW), contents=(0, 1)) == ()

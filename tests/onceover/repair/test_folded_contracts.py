@@ -25,7 +25,8 @@ from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
 from onceover.model.release import Release
 from onceover.model.window import to_ms
-from onceover.repair.folded import FoldedRebuild, FrozenText
+from onceover.raw.frozen_file import FrozenText
+from onceover.repair.folded import FoldedRebuild
 from onceover.repair.proof import prove
 from onceover.repair.shared_ranges import find_shared
 

@@ -16,7 +16,8 @@ from onceover.lines.reference import Line, encode
 from onceover.model.contract import Contracts, Measure
 from onceover.model.offsets import OffsetRange
 from onceover.model.own_offsets import OwnOffsets
-from onceover.repair.folded import FoldedRebuild, FrozenText
+from onceover.raw.frozen_file import FrozenText
+from onceover.repair.folded import FoldedRebuild
 from onceover.spark import window_folder
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]

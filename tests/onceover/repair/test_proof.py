@@ -178,17 +178,17 @@ def test_try_that_lacks_lines_says_so_unless_a_finding_does() -> None:
     assert add_failed_proof("publishing failed: disk full", None) == ()
 
 
-def test_damaged_parquet_is_the_first_reason_of_a_refusal() -> None:
-    parquet = CompactedFile(digest(0, 15), 1_000)
-    claimed = replace(CLAIMED, compacted=parquet)
+def test_damaged_compacted_file_is_the_first_reason() -> None:
+    compacted = CompactedFile(digest(0, 15), 1_000)
+    claimed = replace(CLAIMED, compacted=compacted)
     lacking = replace(RIGHT, ranges=RIGHT.ranges[:1], compacted=digest(0, 10))
     reasons = prove(claimed, lacking).reasons
-    assert reasons[0].startswith("the Parquet file that replaced the window's text is missing or damaged: 10 records")
+    assert reasons[0].startswith("the compacted file that replaced the window's text is missing or damaged: 10 records")
     assert len(reasons) == 2
     assert prove(claimed, replace(RIGHT, compacted=digest(0, 15))).is_proved
     assert prove(claimed, replace(RIGHT, compacted=digest(0, 10))).is_proved, "text that came since has the rest"
     whole = replace(lacking, compacted=digest(0, 15))
-    assert not any("Parquet" in reason for reason in prove(claimed, whole).reasons), "what came since is missing"
+    assert not any("compacted" in reason for reason in prove(claimed, whole).reasons), "what came since is missing"
 
 
 RELEASE = Release(90, 2, (of(3, 4), of(7, 9)))  # 3, 7 and 8 were in quarantine, and no other landing counts them

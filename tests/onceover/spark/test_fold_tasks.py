@@ -7,7 +7,7 @@ from collections.abc import Generator
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.onceover.lines.parquet_files import make_table, write_table
+from tests.onceover.raw.files_in_memory import FileInMemory
 
 from onceover.errors import TerminalError
 from onceover.lines import folded_window
@@ -22,8 +22,10 @@ from onceover.lines.typed_lines import ColumnFormats
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record
+from onceover.raw.frozen_file import FrozenText
+from onceover.raw.zstd_file import compress_lines, read_frames
 from onceover.spark import fold_tasks
-from onceover.spark.fold_tasks import SUMMARY, FrozenParquet, WindowFile, WindowOutcome, read_outcome, run_task
+from onceover.spark.fold_tasks import SUMMARY, WindowFile, WindowOutcome, read_outcome, run_task
 
 SOURCE, HOUR = KafkaPartition("00c0ffee", 0), 3_600_000
 CONTRACT, OTHER = "V1-00c0ffee00c0ffee", "V2-00c0ffee00c0ffee"
@@ -43,6 +45,9 @@ class Files:
 
     def read_lines(self, path: str, length: int) -> Generator[tuple[int, memoryview], None, None]:
         at = 0
+        if path.endswith(".zst"):
+            yield from read_frames(FileInMemory(self._texts[path]).open, path, length)
+            return
 
         def fill(view: memoryview) -> None:
             nonlocal at
@@ -54,17 +59,14 @@ class Files:
 
         yield from cut_lines(fill, 0, length, 100, 1000)
 
-    def read_into(self, path: str, start: int, view: memoryview) -> None:
-        view[:] = self._texts[path][start : start + len(view)]
 
-
-def _window(number: int, text: bytes, parquet: bytes | None = None) -> WindowFile:
+def _window(number: int, text: bytes, compacted: bytes | None = None) -> WindowFile:
     zero = np.zeros(1, np.int64)
     landed = LandedRanges(zero, zero + number_source(SOURCE), zero, zero + 1000, zero > 0)
     names = (CONTRACT.encode(), OTHER.encode())
     accounts = Accounts(number * HOUR, (number + 1) * HOUR, cut_pieces(landed, NO_RANGES), names, 0)
-    stored = None if parquet is None else FrozenParquet(f"/{number}.parquet", len(parquet), 100)
-    return WindowFile(number * HOUR, f"/{number}", len(text), accounts, stored)
+    file = None if compacted is None else FrozenText(f"/{number}.zst", len(compacted))
+    return WindowFile(number * HOUR, f"/{number}", len(text), accounts, file)
 
 
 def _text(number: int, rows: int, contract: str = CONTRACT) -> bytes:
@@ -122,16 +124,16 @@ def test_window_that_is_left_to_the_shuffle_is_read_no_further(monkeypatch: pyte
     assert files.read["/0"] < len(texts["/0"]) // 2
 
 
-def test_text_and_parquet_of_a_window_fold_together() -> None:
+def test_text_and_compacted_file_fold_together() -> None:
     lines = [_text(number, 20).splitlines() for number in range(3)]
-    stored = [write_table(make_table(of[:12])) for of in lines]
-    stored[1] = stored[1][:-1]
+    files = [b"".join(compress_lines(memoryview(line + b"\n") for line in of[:12])) for of in lines]
+    files[1] = files[1][:-1]
     texts = [b"", b"", b"\n".join([b"torn", *lines[2][10:]])]
-    windows = [_window(number, *each) for number, each in enumerate(zip(texts, stored, strict=True))]
+    windows = [_window(number, *each) for number, each in enumerate(zip(texts, files, strict=True))]
     data = {f"/{number}": text for number, text in enumerate(texts)}
-    rows, outcomes = _run(Files({**data, **{f"/{n}.parquet": each for n, each in enumerate(stored)}}), windows)
+    rows, outcomes = _run(Files({**data, **{f"/{n}.zst": each for n, each in enumerate(files)}}), windows)
     assert rows == {0: PAIRS[:6], 2 * HOUR: PAIRS}
-    assert (outcomes[HOUR].error or "").startswith("/1.parquet is not as compaction wrote it: ")
+    assert (outcomes[HOUR].error or "").startswith("/1.zst is not as compaction wrote it: ")
     one, two = outcomes[0].summary, outcomes[2 * HOUR].summary
     assert one
     assert two
@@ -141,7 +143,7 @@ def test_text_and_parquet_of_a_window_fold_together() -> None:
     assert Digest(*map(int, two.compacted)) == whole
 
 
-def test_parquet_counts_as_much_text_when_tasks_are_packed() -> None:
-    small, large = _window(0, b"x" * 1000), _window(1, b"x" * 1000, b"y" * 10)
+def test_compacted_file_weighs_more_than_its_bytes() -> None:
+    small, large = _window(0, b"x" * 1000), _window(1, b"x" * 1000, b"y" * 1000)
     assert small.weight == 1000
-    assert large.weight > 20_000
+    assert large.weight > 5_000

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyarrow import parquet as files
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.raw_lines import CONTRACT, quarantine_record
@@ -22,8 +21,7 @@ from onceover.lines.reference import MAX_EVENT_MS, Line, compute_digest, decode,
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Header, Record
-from onceover.raw.parquet_lines import read_stored
-from onceover.spark import lines, parquet
+from onceover.spark import lines
 
 pytestmark = pytest.mark.spark
 
@@ -47,49 +45,6 @@ def test_bytes_of_any_record_return_from_a_real_file(spark: SparkSession, tmp_pa
         assert row["contract"] == line.contract
     assert _digest(read) == compute_digest(line.record for line in expected)
     assert _digest(read.limit(0)) == Digest()
-
-
-def test_lines_of_any_record_return_from_a_parquet_file(spark: SparkSession, tmp_path: Path) -> None:
-    expected, folder = [line for line in _lines(seed=9) if line.reason is None], str(tmp_path / "compacting")
-    read = _read(spark, join_append(map(encode, expected))).withColumn("window_ms", F.lit(7))
-    parquet.write(read, folder)
-    parquet.write(read, folder)  # what an earlier run has left is overwritten
-    ((window, back),) = parquet.read_back(spark, folder).items()
-    assert (window, back.is_one) == (7, True)
-    held = compute_digest(line.record for line in expected)
-    assert Digest(back.records, back.high1, back.low1, back.high2, back.low2) == held
-    path = back.path.removeprefix("file:")
-    restored = [line for _, text in read_stored(_LocalFile(), path, back.bytes) for line in bytes(text).splitlines()]
-    assert restored == sorted(map(encode, expected))
-    table = files.read_table(path, partitioning=None)
-    values = pa.array([b"other", *table.column("value").to_pylist()[1:]], pa.binary())
-    damaged = tmp_path / "damaged.parquet"
-    files.write_table(table.set_column(table.column_names.index("value"), "value", values), damaged)
-    found = spark.read.parquet(str(damaged)).transform(lines.hash_stored()).where("intact")
-    assert found.count() == len(expected) - 1
-
-
-class _LocalFile:
-    """Reads a file of this machine as `FrozenFiles` reads one of HDFS."""
-
-    def read_into(self, path: str, start: int, view: memoryview) -> None:
-        view[:] = Path(path).read_bytes()[start : start + len(view)]
-
-
-def test_row_groups_of_parquet_are_bounded(spark: SparkSession, tmp_path: Path) -> None:
-    generator, source = random.Random(3), KafkaPartition(GENERATION, 3)
-    values = [generator.randbytes(750_000).hex().encode() for _ in range(48)]
-    records = (Record(source, n, 5, b"k" * 100_000, (), value) for n, value in enumerate(values))
-    written = [encode(Line(record, 7, CONTRACT, (b"1",))) for record in records]
-    read = _read(spark, join_append(written)).withColumn("window_ms", F.lit(7))
-    parquet.write(read, str(tmp_path / "compacting"))
-    ((_, back),) = parquet.read_back(spark, str(tmp_path / "compacting")).items()
-    meta = files.ParquetFile(back.path.removeprefix("file:")).metadata
-    groups = [meta.row_group(number) for number in range(meta.num_row_groups)]
-    assert sum(group.num_rows for group in groups) == 48
-    stored = [sum(group.column(n).total_compressed_size for n in range(group.num_columns)) for group in groups]
-    assert max(stored) < 20 << 20
-    assert sum(group.total_byte_size for group in groups) > 48 * 1_600_000, "no key is stored once for several records"
 
 
 def test_rubbish_is_never_intact_and_never_throws(spark: SparkSession, tmp_path: Path) -> None:

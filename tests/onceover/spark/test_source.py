@@ -11,7 +11,7 @@ from onceover.errors import OffsetRangeError
 from onceover.kafka.guarded_read import read_range
 from onceover.kafka.shard_read import END_OFFSET, ShardRead, parse_shard
 from onceover.kafka.topic import derive_generation
-from onceover.lines.stored import hash_records
+from onceover.lines.frame import hash_records
 from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.spark.source import SCHEMA, KafkaSource, add_shard_ends, name_shards, read_ranges, read_shards

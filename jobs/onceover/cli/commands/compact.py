@@ -1,4 +1,4 @@
-"""`onceover compact`: Parquet files of certified windows, smaller than their text and with each record once."""
+"""`onceover compact`: certified windows compressed by zstd, smaller than their text and with each record once."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def compact(
     reason: Reason = "to save space",
     json: AsJson = False,
 ) -> None:
-    """Write certified windows as Parquet beside their text: the records that count, each once.
+    """Compress certified windows beside their text: a line of each record that counts. `zstdcat` reads the files.
 
     In a ledger that was restored from a backup, take over the files that compactions after the backup wrote, for
     windows whose text is gone since.
 
     A file is read back and kept only if its digest equals the certificate's. Text is not deleted: after
-    `onceover retention` has expired it, the window is verified, audited and repaired from its Parquet file. The
+    `onceover retention` has expired it, the window is verified, audited and repaired from its compacted file. The
     command may be killed, repeated, or run by two at once.
     """
     with open_pipeline(pipeline, "compact") as context:
@@ -127,7 +127,7 @@ def _show(rows: Sequence[Mapping[str, Any]], dry_run: bool, totals: Mapping[str,
     shown = [row for row in rows if row["why"]] or rows
     if shown:
         cells = ((row["window"], row["records"], row["text_bytes"], row["bytes"], row["why"]) for row in shown)
-        say(draw_table(["window", ">records", ">bytes of text", ">of Parquet", "failed"], list(cells)[:_MOST_SHOWN]))
+        say(draw_table(["window", ">records", ">bytes of text", ">compacted", "failed"], list(cells)[:_MOST_SHOWN]))
     if len(shown) > _MOST_SHOWN:
         say(f"and {len(shown) - _MOST_SHOWN:,} more; --json lists all")
     if dry_run:
@@ -135,5 +135,5 @@ def _show(rows: Sequence[Mapping[str, Any]], dry_run: bool, totals: Mapping[str,
         return
     say(
         f"{pluralize(totals['compacted'], 'window')} compacted, {pluralize(totals['records'], 'record')}: "
-        f"{totals['text_bytes']:,} bytes of text, {totals['bytes']:,} of Parquet"
+        f"{totals['text_bytes']:,} bytes of text, {totals['bytes']:,} compacted"
     )

@@ -59,7 +59,7 @@ def retention(
     """Expire raw files of certified windows, and quarantine files, that are older than the pipeline's retention.
 
     The retention is `storage.retention` in the TOML, counted from the last record that landed. A window that
-    `onceover compact` has written as Parquet stays repairable from its Parquet file. Any other becomes expired: it
+    `onceover compact` has compressed stays repairable from its compacted file. Any other becomes expired: it
     keeps its certificate, detection skips it, and repair refuses it. Files are moved to ROOT/PIPELINE/expired, by
     ingest if it runs, and deleted a day later, by ingest or the next run of this command. The command may be killed,
     repeated, or run by two at once.
@@ -182,7 +182,7 @@ def _show(due: ExpiryDue, dry_run: bool, result: ExpiryResult) -> None:
     what = f"{windows} and {days} of quarantine, {due.bytes:,} bytes,"
     say(f"{what} {'would expire' if dry_run else 'are older than the retention'}")
     if due.compacted:
-        say(f"of these, {pluralize(due.compacted, 'window')} stay repairable from Parquet")
+        say(f"of these, {pluralize(due.compacted, 'window')} stay repairable from compacted files")
     if due.kept_back:
         reasons = "not certified, blocked, held by a repair, or waiting for records"
         say(f"{pluralize(due.kept_back, 'window')} of that age stay: {reasons}")

@@ -144,7 +144,7 @@ CREATE TABLE onceover.compaction (
   created_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE UNIQUE INDEX ON onceover.compaction (pipeline, window_start, records, high1, low1, high2, low2);
-COMMENT ON TABLE onceover.compaction IS 'Parquet files beside window files: the records that a certificate counts.';
+COMMENT ON TABLE onceover.compaction IS 'Compacted files beside window files: the records that a certificate counts.';
 COMMENT ON COLUMN onceover.compaction.certificate_id IS 'NULL: the file was found by a rebuild of the ledger.';
 
 CREATE TABLE onceover."window" (
@@ -197,7 +197,7 @@ COMMENT ON COLUMN onceover."window".expired_why IS
 COMMENT ON COLUMN onceover."window".overdue_reported_at IS
   'When a missed deadline of the window was reported; NULL again once it is certified.';
 COMMENT ON COLUMN onceover."window".compaction_id IS
-  'The Parquet file that replaced the text by the pipeline''s retention; such a window has not expired.';
+  'The compacted file that replaced the text by the pipeline''s retention; such a window has not expired.';
 COMMENT ON COLUMN onceover."window".removed_to_landing IS
   'The text of landings up to this one is no longer in the window file.';
 COMMENT ON COLUMN onceover."window".removed_to_certificate IS

@@ -29,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
 def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
     """Rebuild a pipeline's batches, landings, windows and frontiers in a lost ledger from its raw files alone.
 
-    Reads all of raw with Spark, Parquet files too. Refuses a pipeline whose batches the ledger has. Afterwards it is
+    Reads all of raw with Spark, compacted files too. Refuses a pipeline whose batches the ledger has. Afterwards it is
     unknown which records the aggregates count: the next repair rebuilds and certifies every window. Windows with
     aggregates but no raw file count as expired. Earlier certificates, reasons and decisions are lost with the ledger;
     offsets that raw does not hold are holes, which the next detection judges.

@@ -2,58 +2,35 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet as arrow_parquet
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.onceover.repair.folded_windows import FIVE, Writer, claim, list_rows, make_record, start_of, whole
 from tests.onceover.spark.contracts import NOON, read_payments
 
 from onceover.config.endpoints import address
-from onceover.lines.fields import read_fields
-from onceover.lines.read import read
 from onceover.lines.reference import compute_digest, decode, encode
-from onceover.lines.stored import SCHEMA as STORED
-from onceover.lines.stored import frame_stored
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY
 from onceover.model.window import from_ms, to_ms
-from onceover.repair.folded import FoldedRebuild, FrozenText
-from onceover.spark import file_splits, line_splits, parquet, window_folder
-from onceover.spark.fold_tasks import FrozenParquet
+from onceover.raw import zstd_file
+from onceover.raw.frozen_file import FrozenFiles, FrozenText
+from onceover.raw.zstd_file import compress_lines
+from onceover.repair.folded import FoldedRebuild
+from onceover.spark import compacted_files, file_splits, line_splits, window_folder
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]
 
 
-def _compact(spark: SparkSession, texts: Mapping[int, bytes], scratch: Path) -> dict[datetime, bytes]:
-    """Return the windows' Parquet files, as Spark writes them."""
-    tables = []
-    for n, text in texts.items():
-        fields = read_fields(read(memoryview(text)), STORED.names)
-        window = pa.repeat(pa.scalar(to_ms(start_of(n)), pa.int64()), len(fields[0]))
-        tables.append(pa.table([window, *fields], schema=pa.schema([("window_ms", pa.int64()), *STORED])))
-    parquet.write(spark.createDataFrame(pa.concat_tables(tables)), str(scratch / "compacting"))
-    written = parquet.read_back(spark, str(scratch / "compacting"))
-    return {from_ms(ms): Path(row.path.removeprefix("file:")).read_bytes() for ms, row in written.items()}
-
-
-def _damage(content: bytes) -> bytes:
-    """Return the file with another value in the first row, and row groups of seven."""
-    table, sink = arrow_parquet.read_table(io.BytesIO(content)), io.BytesIO()
-    values = pa.array([b"other", *table.column("value").to_pylist()[1:]], pa.binary())
-    arrow_parquet.write_table(
-        table.set_column(table.column_names.index("value"), "value", values), sink, row_group_size=7, compression="zstd"
-    )
-    return sink.getvalue()
+def _compact(lines: list[bytes]) -> bytes:
+    return b"".join(compress_lines(memoryview(line + b"\n") for line in lines))
 
 
 def test_compacted_windows_are_rebuilt_as_they_landed(
@@ -65,9 +42,9 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
                for at in [NOON + n * FIVE + i % 60]]  # fmt: skip
     written = writer.write(records)
     lines = [written[n : n + 65] for n in range(0, len(written), 65)]
-    held = {n: b"\n".join(lines[n][:50]) for n in (0, 1, 2, 4)}
-    stored = _compact(spark, held, tmp_path)
-    stored[start_of(2)] = _damage(stored[start_of(2)])
+    monkeypatch.setattr(zstd_file, "FRAME", 1_000)
+    files_of = {n: _compact(lines[n][:50]) for n in (0, 1, 4)}
+    files_of[2] = _compact([lines[2][0].replace(b"cents", b"sense"), *lines[2][1:50]])
     first = decode(lines[1][0])
     other_columns = replace(first, columns=(*(first.columns or ())[:-1], b"77"))
     texts = {
@@ -78,10 +55,7 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
     claimed = [claim(n, whole(100 * n, 100 * n + 60)) for n in range(4)]
     accounted = [whole(0, 360)]
     files = {start_of(n): FrozenText(folder(f"{n}.log", text), len(text)) for n, text in texts.items()}
-    compacted = {
-        start: FrozenParquet(folder(f"{to_ms(start)}.parquet", content), len(content), 50)
-        for start, content in stored.items()
-    }
+    compacted = {start_of(n): FrozenText(folder(f"{n}.zst", content), len(content)) for n, content in files_of.items()}
     torn = replace(compacted[start_of(4)], length=compacted[start_of(4)].length - 9)
     compacted |= {start_of(4): torn, start_of(5): replace(torn, path=torn.path + ".gone")}
     offsets = [[*range(50)], [*range(60)], [*range(1, 50), 55], [*range(60)]]
@@ -91,7 +65,7 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
         monkeypatch.setattr(window_folder, "LARGE_BYTES", largest)
         monkeypatch.setattr(file_splits, "SPLIT_BYTES", split)
         monkeypatch.setattr(line_splits, "PART_BYTES", split)
-        monkeypatch.setattr(file_splits, "PARQUET_BYTES", split)
+        monkeypatch.setattr(file_splits, "COMPACTED_BYTES", split)
         windows = [*claimed, claim(4, whole(400, 450)), claim(5, whole(500, 501))]
         with closing(
             FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, files, compacted=compacted)
@@ -102,9 +76,9 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
             }
             digests = [compute_digest(record for record, _ in each) for each in counted]
             assert [window.digest for _, window in sorted(found.items())] == digests
-            of_parquet = [[r for r, _ in each if r.offset % 100 < 50] for each in counted[:3]]
+            of_files = [[r for r, _ in each if r.offset % 100 < 50] for each in counted[:3]]
             assert [window.compacted for _, window in sorted(found.items())] == [
-                *map(compute_digest, of_parquet),
+                *map(compute_digest, of_files),
                 EMPTY,
             ]
             numbers = [(w.lines, w.corrupt_lines, w.digest.records, w.duplicates, w.compacted.records)
@@ -114,10 +88,24 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
             assert rebuild.failures.keys() == {start_of(4), start_of(5)}
             assert f"{torn.path} is not as compaction wrote it" in rebuild.failures[start_of(4)]
             assert f"{torn.path}.gone is missing" in rebuild.failures[start_of(5)]
-            selected = rebuild.select_records([start_of(1), start_of(3)]).sort("offset").drop("window_ms").toArrow()
-            text = b"".join(bytes(frame_stored(batch)) for batch in selected.to_batches())
-            (doubtful, *others), expected = text.splitlines(), [*lines[1][:60], *lines[3][:60]]
-            assert others == expected[1:]
-            assert doubtful in (expected[0], encode(other_columns)), "both have the same record"
-            with pytest.raises(PySparkException, match="gone is missing"):
-                rebuild.select_records([start_of(3), start_of(5)]).collect()
+            (lost,) = (file.path for start, file in compacted.items() if start == start_of(5))
+            selected = rebuild.select_lines([start_of(1), start_of(3)])
+            made = compacted_files.write(selected, address("webhdfs"), f"/raw/t{uuid.uuid4().hex[:10]}")
+            text = {
+                from_ms(file.window_ms): [
+                    line
+                    for _, piece in FrozenFiles(address("webhdfs")).read_lines(file.path, file.length)
+                    for line in bytes(piece).splitlines()
+                ]
+                for file in made
+            }
+            assert text.keys() == {start_of(1), start_of(3)}
+            assert text[start_of(3)] == lines[3][:60]
+            (doubtful, *others) = text[start_of(1)]
+            assert others == lines[1][1:60]
+            assert doubtful in (lines[1][0], encode(other_columns)), "both have the same record"
+            assert compacted_files.digest_files(spark, address("webhdfs"), made) == {
+                to_ms(start_of(n)): digests[n] for n in (1, 3)
+            }
+            with pytest.raises(PySparkException, match=f"{lost} is missing"):
+                rebuild.select_lines([start_of(3), start_of(5)]).collect()

@@ -1,4 +1,4 @@
-"""Parquet files that this ledger does not know as replacements of text, because it was restored from a backup.
+"""Compacted files that this ledger does not know as replacements of text, because it was restored from a backup.
 
 A compaction or an expiry after the backup is forgotten; the file that it left is named for the records of the window's
 certificate, and the ledger takes it over once it reads back as these.
@@ -16,7 +16,7 @@ from onceover.ledger.digest_columns import digest_columns, read_digest
 from onceover.ledger.windows import lock_windows
 from onceover.model.digest import Digest
 
-# Windows whose certificate was not revoked and whose records no Parquet file replaces, unless a repair holds them.
+# Windows whose certificate was not revoked and whose records no compacted file replaces, unless a repair holds them.
 _WITH_TEXT = f"""
   SELECT w.window_start, c.certificate_id, {FROZEN} AS frozen, c.records, c.high1, c.low1, c.high2, c.low2,
     c.last_landing
@@ -47,8 +47,8 @@ def list_certified_texts(
 def list_known_digests(
     connection: Connection, pipeline: str, starts: Sequence[datetime]
 ) -> set[tuple[datetime, Digest]]:
-    """Return the digests of all certificates and compactions that these windows ever had in this ledger: a Parquet file
-    that is named for one of them holds only records that landed."""
+    """Return the digests of all certificates and compactions that these windows ever had in this ledger: a compacted
+    file that is named for one of them holds only records that landed."""
     rows = connection.execute(
         """
         SELECT window_start, records, high1, low1, high2, low2 FROM onceover.certificate
@@ -62,7 +62,7 @@ def list_known_digests(
 
 
 def take_over(connection: Connection, pipeline: str, found: CompactionDue, length: int, who: str, why: str) -> bool:
-    """Record that a Parquet file of `length` bytes replaced the window's text, unless the window has another
+    """Record that a compacted file of `length` bytes replaced the window's text, unless the window has another
     certificate by now or a repair holds it. Lifts a block: the next detection judges the window. Returns whether it was
     recorded."""
     with connection.transaction():
