@@ -1,4 +1,4 @@
-"""A year of real flights compacted to Parquet: its size beside the text's, and a repair's reading of either.
+"""A year of real flights compacted: its size beside the text's, and a repair's reading of either.
 
 336,776 flights as the JSON of the data file's rows, a window a day, ingested by the pipeline's own driver. What is
 timed is all of a repair but the database: read, verified against every landing, deduplicated, aggregated, COPY text.
@@ -97,16 +97,16 @@ def _compared(
 ) -> list[Row]:
     text = list_texts(files, files.read_lengths(one.due.window_start for one in ended))
     substitutes = {one.due.window_start: CompactedFile(one.due.digest, one.bytes or 0) for one in ended}
-    parquet = list_compacted(files, substitutes)
+    compacted = list_compacted(files, substitutes)
     certified = {one.due.window_start: one.due.digest for one in ended}
     said: list[Said] = []
 
-    def timed(texts: Mapping[datetime, FrozenText], stored: Mapping[datetime, FrozenText]) -> float:
+    def timed(texts: Mapping[datetime, FrozenText], replacing: Mapping[datetime, FrozenText]) -> float:
         started = time.monotonic()
         with (
             choose_codegen(spark, COMPILED_FROM_BYTES),
             closing(
-                FoldedRebuild(spark, address("webhdfs"), known.contracts, claimed, (), texts, compacted=stored)
+                FoldedRebuild(spark, address("webhdfs"), known.contracts, claimed, (), texts, compacted=replacing)
             ) as rebuild,
         ):
             found = rebuild.collect()
@@ -117,7 +117,7 @@ def _compared(
         said.append(({start: rebuilt.digest for start, rebuilt in found.items()} if proved else {}, rows))
         return took
 
-    ours, peer = alternate(lambda: timed({}, parquet), lambda: timed(text, {}), runs())
+    ours, peer = alternate(lambda: timed({}, compacted), lambda: timed(text, {}), runs())
     correct = all(one.why is None for one in ended) and all(each == (certified, said[0][1]) for each in said)
     records = sum(digest.records for digest in certified.values())
     mib, text_mib = (sum(n or 0 for n in each) / 2**20 for each in (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import backdate, replay
 
@@ -35,6 +37,11 @@ def make_certified_lane(lanes: Callable[..., Lane]) -> Lane:
 
 def read_compacted(lane: Lane) -> dict[str, bytes]:
     return {name: content for name, content in lane.raw().items() if name.endswith(COMPACTED)}
+
+
+def decompress(content: bytes) -> bytes:
+    """Return the text of a compacted file, as any zstd tool does: without a look at its table."""
+    return bytes(pa.input_stream(io.BytesIO(content), compression="zstd").read())
 
 
 def expire_text(lane: Lane) -> int:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from tests.integration.compaction import (
     EACH,
     FIVE_PAST,
     NOON,
+    decompress,
     expire_text,
     list_states,
     make_certified_lane,
@@ -25,6 +23,7 @@ from tests.integration.planted_failures import append, backdate, copy_line, minu
 from onceover.ledger import drivers, expiries
 from onceover.model.finding_kinds import Kind
 from onceover.observability.lineage import read_lineage
+from onceover.raw.zstd_file import compress_lines
 from onceover.retention.expire import carry_out
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
@@ -36,7 +35,7 @@ def lane(lanes: Callable[..., Lane]) -> Lane:
     return make_certified_lane(lanes)
 
 
-def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> None:
+def test_window_without_text_is_proved_and_repaired(lane: Lane) -> None:
     assert all(one.why is None for one in lane.compact())
     right, was = lane.aggregates(), [read_certificate(lane, start) for start in (NOON, FIVE_PAST)]
     with lane.ledger() as ledger:
@@ -65,7 +64,7 @@ def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> 
     assert "the text before it has expired" in lane.explain_text(0)
 
 
-def test_late_text_is_certified_and_repaired_with_the_parquet(lane: Lane) -> None:
+def test_late_text_is_certified_and_repaired_with_the_file(lane: Lane) -> None:
     lane.compact()
     expire_text(lane)
     lane.produce([event(1, "late")])
@@ -86,7 +85,7 @@ def test_late_text_is_certified_and_repaired_with_the_parquet(lane: Lane) -> Non
     assert lane.detect().judged == 0
 
 
-def test_text_stays_while_its_parquet_file_is_missing(lane: Lane) -> None:
+def test_text_stays_while_its_compacted_file_is_missing(lane: Lane) -> None:
     (first, _) = lane.compact()
     delete(lane, lane.layout.compacted_file(NOON, first.due.digest))
     expire_text(lane)
@@ -98,7 +97,7 @@ def test_text_stays_while_its_parquet_file_is_missing(lane: Lane) -> None:
     assert lane.verify(NOON)["equal"]
 
 
-def test_moved_text_is_not_deleted_while_its_parquet_is_missing(lane: Lane) -> None:
+def test_moved_text_is_not_deleted_while_its_file_is_missing(lane: Lane) -> None:
     first, _ = lane.compact()
     backdate(lane)
     path = lane.layout.compacted_file(NOON, first.due.digest)
@@ -141,7 +140,7 @@ def test_window_changed_since_compaction_is_compacted_again(lane: Lane) -> None:
     assert lane.verify(NOON)["equal"]
 
 
-def test_sweep_finds_missing_parquet_and_repair_waits_for_it(lane: Lane) -> None:
+def test_sweep_finds_missing_file_and_repair_waits_for_it(lane: Lane) -> None:
     made = {one.due.window_start: one.due for one in lane.compact()}
     expire_text(lane)
     path = lane.layout.compacted_file(NOON, made[NOON].digest)
@@ -172,14 +171,13 @@ def overwrite(lane: Lane, path: str) -> None:
 def drop_record(lane: Lane, path: str) -> None:
     """Replace the compacted file by a whole one of the recorded length, which differs in its digest only."""
     with lane.hdfs().read(path) as reader:
-        records = pq.read_table(io.BytesIO(reader.read()))
-    changed = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(records.to_pylist()[1:], records.schema), changed)
-    lane.hdfs().write(path, changed.getvalue(), overwrite=True)
+        (_, *lines) = decompress(reader.read()).splitlines(keepends=True)
+    changed = b"".join(compress_lines(map(memoryview, lines)))
+    lane.hdfs().write(path, changed, overwrite=True)
     with lane.ledger() as ledger:
         ledger.execute(
             "UPDATE onceover.compaction SET bytes = %s WHERE pipeline = %s AND window_start = %s",
-            [len(changed.getvalue()), lane.name, NOON],
+            [len(changed), lane.name, NOON],
         )
 
 
@@ -192,7 +190,7 @@ def drop_record(lane: Lane, path: str) -> None:
     ],
     ids=["gone", "rubbish", "one record less"],
 )
-def test_damaged_parquet_fails_its_own_window_with_the_reason(
+def test_damaged_file_fails_its_own_window_with_the_reason(
     lane: Lane, damage: Callable[[Lane, str], None], why: str
 ) -> None:
     made = {one.due.window_start: one.due for one in lane.compact()}

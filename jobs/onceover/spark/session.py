@@ -50,8 +50,6 @@ _NEEDED = {
     # The kernels' cost a batch is that of 1,000 records; a record of 32 MiB is a batch of its own.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
-    # Window files are read by name, by the hundred; listed in a Spark job of a task each, that costs more than to read.
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "2000",
     # Tells the JVM the Python line of each column expression, which more than doubles the calls of a plan's making.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # A StackOverflowError or OutOfMemoryError, of one record maybe, fails its task and not the JVM.
