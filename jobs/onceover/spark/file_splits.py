@@ -10,7 +10,7 @@ from typing import Final
 from onceover.model.raw_file import COMPACTED
 
 SPLIT_BYTES: Final = 64 * 1024 * 1024
-COMPACTED_BYTES: Final = 16 * 1024 * 1024  # of some frames, which hold several times as much text
+COMPACTED_BYTES: Final = 8 * 1024 * 1024  # of some frames, which hold about eight times as much text
 
 
 @dataclass(frozen=True, slots=True)
