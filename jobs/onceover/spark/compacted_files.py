@@ -29,9 +29,10 @@ def write(selected: DataFrame, address: str, folder: str) -> list[LineFile]:
     window, of a new name below the folder. Return the files; one that a task did not complete is not among them."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        store = open_store(address)
         for window_ms, pieces in groupby(_cut_windows(batches), itemgetter(0)):
             path = f"{folder}/{window_ms}.{uuid.uuid4().hex}{COMPACTED}"
-            appended = open_store(address).append(path, compress_lines(text for _, text in pieces))
+            appended = store.append(path, compress_lines(text for _, text in pieces))
             if not appended.proved:
                 raise UnknownOutcomeError(f"{path} may not be whole; compact the window again")
             yield pa.RecordBatch.from_pydict({"window_ms": [window_ms], "path": [path], "length": [appended.end]})
