@@ -12,6 +12,7 @@ from onceover.errors import UsageError
 from onceover.lines.frame import (
     add_value,
     as_binary,
+    format_epoch,
     format_event_time,
     format_hash,
     get_data,
@@ -28,6 +29,7 @@ SCHEMA: Final = pa.schema(
         ("kafka_partition", pa.int32()),
         ("offset", pa.int64()),
         ("event_ms", pa.int64()),
+        ("leader_epoch", pa.int32()),
         ("kafka_timestamp", pa.int64()),
         ("key", pa.binary()),
         ("headers", pa.binary()),
@@ -37,9 +39,9 @@ SCHEMA: Final = pa.schema(
         ("hash", pa.int64()),  # the line's XXH3-64, with a sign
     ]
 )
-"""The columns of a Parquet file. Only key and value may be null."""
+"""The columns of a Parquet file. Only key, value and leader epoch may be null."""
 
-_NULLABLE = ("key", "headers", "value")
+_NULLABLE = ("key", "headers", "value", "leader_epoch")
 _DIGITS = 8
 
 
@@ -87,7 +89,8 @@ def _join_body(records: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
     """Return the lines' contents, and the lines before the TAB of the hash."""
     content = join_content(records, _read_generations(records.column("generation").cast(pa.binary())))
     contract, columns = (records.column(name).cast(pa.binary()) for name in ("contract", "columns"))
-    return content, join_fields(content, format_event_time(records.column("event_ms")), contract, columns)
+    times, epochs = format_event_time(records.column("event_ms")), format_epoch(records.column("leader_epoch"))
+    return content, join_fields(content, times, epochs, contract, columns)
 
 
 def _read_generations(names: pa.Array) -> np.ndarray:

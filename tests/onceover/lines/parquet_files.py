@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from onceover.lines.escapes import unescape_nullable
-from onceover.lines.reference import ID, KAFKA_TIMESTAMP
+from onceover.lines.reference import ID, KAFKA_TIMESTAMP, NO_LINE_EPOCH
 from onceover.lines.stored import SCHEMA
 from onceover.model.record import parse_id
 
@@ -27,7 +27,7 @@ def write_table(table: pa.Table, group: int = 1000) -> bytes:
 
 
 def _make_row(line: bytes) -> dict[str, object]:
-    prefix, key, headers, value, event_time, contract, *columns, digits = line.split(b"\t")
+    prefix, key, headers, value, event_time, epoch, contract, *columns, digits = line.split(b"\t")
     source, offset = parse_id(prefix[ID])
     number = int(digits, 16)
     return {
@@ -35,6 +35,7 @@ def _make_row(line: bytes) -> dict[str, object]:
         "kafka_partition": source.kafka_partition,
         "offset": offset,
         "event_ms": int(event_time),
+        "leader_epoch": None if epoch == NO_LINE_EPOCH else int(epoch),
         "kafka_timestamp": int(prefix[KAFKA_TIMESTAMP]),
         "key": unescape_nullable(key),
         "headers": headers,
