@@ -11,7 +11,7 @@ from onceover.model.finding_kinds import MEANINGS, Kind, as_markdown, failures
 from onceover.model.gap import Reason
 from onceover_airflow.tables import with_findings
 
-JOBS = Path(__file__).parents[3] / "jobs"
+ROOT = Path(__file__).parents[3]
 TABLE = "onceover/model/finding_kinds.py"
 # A kind may be named where its finding is made, where its evidence is read, and nowhere else.
 RECORDED = {
@@ -45,7 +45,11 @@ NO_KIND = {
     ("onceover_demo/story.py", "late"),
     ("onceover_demo/__main__.py", "late"),
 }
-MODULES = {str(path.relative_to(JOBS)): ast.parse(path.read_text()) for path in sorted(JOBS.rglob("*.py"))}
+MODULES = {
+    str(path.relative_to(folder)): ast.parse(path.read_text())
+    for folder in (ROOT / "jobs", ROOT / "demo")
+    for path in sorted(folder.rglob("*.py"))
+}
 
 
 def _literals(module: ast.Module) -> Iterator[str]:
