@@ -27,14 +27,14 @@ class RawFile:
 
 
 LONGEST_RUN: Final = 100_000
-"""Runs end at its multiples, at the latest: the log, which begins anywhere, then holds nearly all of them whole."""
+"""Runs end at its multiples, at the latest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """A range of offsets that raw holds without a gap, and the digest of each file's part, by the file's number.
-    `leader_epochs` are as in `RangeRead`, where Kafka's log was found to hold the same records. All IDs have the same
-    contract `version`, or were released under it."""
+    `leader_epochs` are as in `RangeRead`, as the lines say. All IDs have the same contract `version`, or were released
+    under it."""
 
     offsets: OffsetRange
     held: tuple[tuple[int, Digest], ...]

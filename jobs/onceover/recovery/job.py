@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
@@ -27,7 +27,6 @@ from onceover.model.root_marker import UnreadableMarkerError, join_origins
 from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.raw.marker import MarkerFiles
 from onceover.recovery.kept_contracts import read_kept_contracts, require_known
-from onceover.recovery.log_epochs import add_leader_epochs
 from onceover.recovery.poison import list_quarantined_poison
 from onceover.recovery.rebuild_ledger import (
     WHO,
@@ -98,9 +97,9 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         files = (*context.files.list_files(), *context.files.list_parquet_files())
         size = sum(file.length for file in files)
         log.info("reading %d files, %d bytes", len(files), size)
-        contracts, log_starts = [contract for contract, _ in versions], _list_log_starts(facts)
+        contracts = [contract for contract, _ in versions]
         with choose_codegen(spark, size):
-            contents = scan(spark, context.raw_address, files, contracts, log_starts)
+            contents = scan(spark, context.raw_address, files, contracts)
         marker = context.markers.read_newest_readable().marker
         whole = _list_log_starts(facts) if pipeline.ingest.first_start == "earliest" else {}
         before = identity.read_origins(context.ledger, pipeline.name)  # of a driver that landed nothing
@@ -115,12 +114,6 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         missing = subtract(find_missing(contents, origins), read_nowhere)
         empty = coalesce((*_find_empty_offsets(context, facts, missing), *read_nowhere))
         held = _read_facts(context) if facts else None  # the log's start has moved on while raw was read
-        if held:
-            # Ingest reads what is not found equal here once more, and a repair compares the contents.
-            source = context.build_source(held)
-            with choose_codegen(spark, size):
-                layers = tuple(add_leader_epochs(spark, source, held, layer) for layer in contents.layers)
-            contents = replace(contents, layers=layers)
         poison = list_quarantined_poison(context, contracts)
         topic_ids = {facts.generation: facts.topic_id} if facts else {}
         with context.ledger.transaction():

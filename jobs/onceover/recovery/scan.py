@@ -1,7 +1,7 @@
 """Scan of all of a pipeline's raw, text and Parquet: the offsets in unbroken runs, and each run's part in each file.
 
 lines and records -> one row an ID, window and content -> numbered within its ID (a layer) -> cutovers
--> runs of offsets a layer and version
+-> runs of offsets a layer and version, with their leader epochs
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 from onceover.errors import TerminalError
 from onceover.model.conflict import Content
 from onceover.model.contract import Contract, Cutovers
-from onceover.model.digest import HALVES, Digest
+from onceover.model.digest import EMPTY, HALVES, Digest
+from onceover.model.log_history import NO_EPOCH, order_epochs
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import LONGEST_RUN, RawContents, RawFile, Run, UnknownLines
 from onceover.model.window import from_ms, to_ms
@@ -38,10 +39,9 @@ def scan(
     address: str,
     files: Sequence[RawFile],
     contracts: Sequence[Contract],
-    log_starts: Mapping[KafkaPartition, int],
 ) -> RawContents:
     """Return all that these files hold, of these versions of the contract. Damaged lines, and lines in another window's
-    file, are left out. Runs end at the start of their log, so that the log holds each whole or not at all.
+    file, are left out.
 
     Raises TerminalError for a Parquet file that is not as its name says, and for more than a million rows of runs and
     files.
@@ -51,7 +51,7 @@ def scan(
     digests = _read_parquet_digests(spark, address, files)
     with closing(_Distinct(spark, address, _order_places(files, digests), contracts)) as distinct:
         cutovers = Cutovers(len(contracts), distinct.find_cutovers())
-        layers, released, conflicts = distinct.collect_runs(cutovers, log_starts)
+        layers, released, conflicts = distinct.collect_runs(cutovers)
         contents = tuple(distinct.list_conflicts()) if conflicts else ()
         unknown = tuple(distinct.list_unknown(files))
     return RawContents(layers, released, contents, digests, cutovers.at, unknown)
@@ -87,9 +87,7 @@ class _Distinct:
             for row in rows
         ]
 
-    def collect_runs(
-        self, cutovers: Cutovers, log_starts: Mapping[KafkaPartition, int]
-    ) -> tuple[tuple[tuple[Run, ...], ...], tuple[Run, ...], int]:
+    def collect_runs(self, cutovers: Cutovers) -> tuple[tuple[tuple[Run, ...], ...], tuple[Run, ...], int]:
         """Return the runs of each layer and those of released records, by version and in order, and the number of rows
         in conflict."""
         in_order = Window.partitionBy(*_SOURCE, "released", "layer", "version").orderBy("offset")
@@ -97,8 +95,7 @@ class _Distinct:
             self._rows.transform(add_version(cutovers))
             .withColumn("run", F.col("offset") - F.row_number().over(in_order))
             .withColumn("part", F.expr(f"offset div {LONGEST_RUN}L"))
-            .withColumn("in_log", _is_in_log(log_starts))
-            .groupBy(*_SOURCE, "released", "layer", "version", "run", "part", "in_log", "place")
+            .groupBy(*_SOURCE, "released", "layer", "version", "run", "part", "place", "leader_epoch")
             .agg(
                 F.min("offset").alias("first"),
                 F.max("offset").alias("last"),
@@ -109,18 +106,18 @@ class _Distinct:
                 F.sum(F.col("conflicts").cast("int")).alias("conflicts"),
             )
             .limit(_MOST_ROWS + 1)
-            .collect()  # one row a run and file
+            .collect()  # one row a run, file and leader epoch
         )
         if len(rows) > _MOST_ROWS:
             raise TerminalError(
                 f"raw has more than {_MOST_ROWS:,} runs and files, as is usual for a topic of transactions; restore a "
                 "backup of the ledger instead"
             )
-        by_run: dict[tuple[int, int, KafkaPartition, int, int, bool], list[Row]] = {}
+        by_run: dict[tuple[int, int, KafkaPartition, int, int], list[Row]] = {}
         for row in rows:
             layer = 0 if row.released else row.layer
             source = KafkaPartition(row.generation, row.kafka_partition)
-            by_run.setdefault((layer, row.version, source, row.run, row.part, row.in_log), []).append(row)
+            by_run.setdefault((layer, row.version, source, row.run, row.part), []).append(row)
         runs: dict[int, list[Run]] = {}
         for (layer, version, source, *_), held in sorted(by_run.items()):
             runs.setdefault(layer, []).append(_build_run(source, held, version))
@@ -191,7 +188,7 @@ def _read_parquet_digests(spark: SparkSession, address: str, files: Sequence[Raw
 def _read(spark: SparkSession, address: str, places: Sequence[tuple[int, RawFile]], window_minutes: int) -> DataFrame:
     """Return the intact lines and records that belong to their file's window, or to quarantine."""
     length = F.lit(window_minutes * 60_000)
-    columns = (*_ID, "event_ms", "kafka_timestamp", "contract", *HALVES)
+    columns = (*_ID, "event_ms", "leader_epoch", "kafka_timestamp", "contract", *HALVES)
     numbered = spark.createDataFrame(
         [(n, QUARANTINE if file.window_start is None else to_ms(file.window_start)) for n, file in places], _PLACES
     )
@@ -215,12 +212,15 @@ def _number(read: DataFrame) -> DataFrame:
     of_id, of_content = Window.partitionBy(*_ID), Window.partitionBy(*_ID, *HALVES)
     filed = ~quarantined & (F.max(quarantined).over(of_content) | F.col("line_released").isNotNull())
     differ = (F.min(half).over(of_id) != F.max(half).over(of_id) for half in HALVES)
-    in_turn = Window.partitionBy(*_ID, "released").orderBy(F.col("window_ms") != QUARANTINE, "place", *HALVES)
+    in_turn = Window.partitionBy(*_ID, "released").orderBy(
+        "leader_epoch", F.col("window_ms") != QUARANTINE, "place", *HALVES
+    )
     return (
         read.repartition(*_ID)
         .groupBy(*_ID, "window_ms", F.when(quarantined, F.col("place")).alias("day"), *HALVES, "event_ms")
         .agg(
             F.min("place").alias("place"),
+            F.coalesce(F.max("leader_epoch"), F.lit(NO_EPOCH)).alias("leader_epoch"),
             F.min("kafka_timestamp").alias("kafka_timestamp"),
             F.min("line_version").alias("line_version"),
             F.max("line_released").alias("line_released"),
@@ -236,23 +236,20 @@ def _number(read: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _is_in_log(starts: Mapping[KafkaPartition, int]) -> Column:
-    of_source = (
-        (F.col("generation") == at.generation)
-        & (F.col("kafka_partition") == at.kafka_partition)
-        & (F.col("offset") >= start)
-        for at, start in sorted(starts.items())
-    )
-    return reduce(Column.__or__, of_source, F.lit(False))
-
-
 def _build_run(source: KafkaPartition, rows: Sequence[Row], version: int) -> Run:
     newest = max((row.max_event_ms for row in rows if row.max_event_ms is not None), default=None)
     oldest = min((row.oldest_ms for row in rows if row.oldest_ms is not None), default=None)
+    held: dict[int, Digest] = {}
+    seen: dict[int, tuple[int, int]] = {}
+    for row in rows:
+        held[row.place] = held.get(row.place, EMPTY) + Digest(row.records, *(getattr(row, half) for half in HALVES))
+        first, last = seen.get(row.leader_epoch, (row.first, row.last))
+        seen[row.leader_epoch] = min(first, row.first), max(last, row.last)
     return Run(
         OffsetRange(source, min(row.first for row in rows), max(row.last for row in rows) + 1),
-        tuple((row.place, Digest(row.records, *(getattr(row, half) for half in HALVES))) for row in rows),
+        tuple(sorted(held.items())),
         None if newest is None else from_ms(newest),
         None if oldest is None else from_ms(oldest),
-        version=version,
+        order_epochs(seen),
+        version,
     )

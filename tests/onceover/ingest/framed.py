@@ -45,8 +45,8 @@ def record(
     """Return a record of that hour since 1970."""
     head, value = _split_content(kafka_partition, offset)
     counted = {"event_ms": hour * HOUR_MS + minute * 60_000, "k_kind": kind, "m_events": 1, "m_amount": amount}
-    return {"window_ms": hour * HOUR_MS, "kafka_partition": kafka_partition, "offset": offset, "leader_epoch": offset % 5,
-            "head": head, "value": value, **counted}  # fmt: skip
+    return {"window_ms": hour * HOUR_MS, "kafka_partition": kafka_partition, "offset": offset,
+            "leader_epoch": offset % 5, "head": head, "value": value, **counted}  # fmt: skip
 
 
 def quarantined(offset: int, reason: str = "tombstone") -> dict[str, Any]:
