@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
 
@@ -73,13 +73,12 @@ class RawContents:
 
     An ID that is in several places, or has several contents, is in as many `layers`, as if it had been read so often; a
     line repeated in one file counts once. `released` are the records of windows that quarantine holds too, or whose
-    lines say so. `parquet` are the digests of Parquet files, by the file's number. `cutovers` are as in `Cutovers`, as
-    the lines show them, and `unknown` the lines of other contracts.
+    lines say so. `parquet` are the digests of Parquet files, by the file's number, `unknown` the lines of contracts
+    without a file.
     """
 
     layers: tuple[tuple[Run, ...], ...] = ()
     released: tuple[Run, ...] = ()
     conflicts: tuple[Content, ...] = ()
     parquet: Mapping[int, Digest] | None = None
-    cutovers: Mapping[KafkaPartition, Mapping[int, int]] = field(default_factory=dict)
     unknown: tuple[UnknownLines, ...] = ()

@@ -89,15 +89,16 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
     facts, owner = _read_facts(context), f"{socket.gethostname()}:{os.getpid()} (rebuild)"
     cluster = read_cluster_id(context.address("kafka"), pipeline)
     _require_trace(context, facts)
-    versions = [(contract, check_contract(spark, contract)) for contract in read_kept_contracts(context)]
+    contracts = read_kept_contracts(context)
+    versions = [(contract, check_contract(spark, contract)) for contract in contracts.versions]
+    cutovers = contracts.cutovers.at
     if not context.is_registered():
-        restore_contracts(context.ledger, context.name, versions, {}, WHO, WHY)
+        restore_contracts(context.ledger, context.name, versions, cutovers, WHO, WHY)
     with as_driver(context.ledger, pipeline.name, owner) as epoch:
         # Listed under the epoch: no other driver appends from now on.
         files = (*context.files.list_files(), *context.files.list_parquet_files())
         size = sum(file.length for file in files)
         log.info("reading %d files, %d bytes", len(files), size)
-        contracts = [contract for contract, _ in versions]
         with choose_codegen(spark, size):
             contents = scan(spark, context.raw_address, files, contracts)
         marker = context.markers.read_newest_readable().marker
@@ -114,10 +115,10 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         missing = subtract(find_missing(contents, origins), read_nowhere)
         empty = coalesce((*_find_empty_offsets(context, facts, missing), *read_nowhere))
         held = _read_facts(context) if facts else None  # the log's start has moved on while raw was read
-        poison = list_quarantined_poison(context, contracts)
+        poison = list_quarantined_poison(context, contracts.versions)
         topic_ids = {facts.generation: facts.topic_id} if facts else {}
         with context.ledger.transaction():
-            registered = restore_contracts(context.ledger, context.name, versions, contents.cutovers, WHO, WHY)
+            registered = restore_contracts(context.ledger, context.name, versions, cutovers, WHO, WHY)
             keep_raw_store(context.ledger, context.pipeline)
             registered.table.create(context.ledger)
             record_poison(context.ledger, context.name, poison)

@@ -141,7 +141,6 @@ def leave_out_foreign(contents: RawContents, own: Collection[KafkaPartition]) ->
         layers=layers,
         released=keep(contents.released),
         conflicts=held,
-        cutovers={source: at for source, at in contents.cutovers.items() if source in own},
         unknown=tuple(each for each in contents.unknown if each.source in own),
     )
     return kept, sum(map(len, foreign))

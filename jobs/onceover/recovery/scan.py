@@ -1,12 +1,12 @@
 """Scan of all of a pipeline's raw, text and Parquet: the offsets in unbroken runs, and each run's part in each file.
 
-lines and records -> one row an ID, window and content -> numbered within its ID (a layer) -> cutovers
+lines and records -> one row an ID, window and content -> numbered within its ID (a layer)
 -> runs of offsets a layer and version, with their leader epochs
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import reduce
 
@@ -16,14 +16,14 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from onceover.errors import TerminalError
+from onceover.lines.contract_names import name_contracts
 from onceover.model.conflict import Content
-from onceover.model.contract import Contract, Cutovers
+from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.log_history import NO_EPOCH, order_epochs
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import LONGEST_RUN, RawContents, RawFile, Run, UnknownLines
 from onceover.model.window import from_ms, to_ms
-from onceover.recovery.cutovers import add_versions, find_cutovers
 from onceover.spark import lines, parquet
 from onceover.spark.contract_versions import add_version
 from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
@@ -38,7 +38,7 @@ def scan(
     spark: SparkSession,
     address: str,
     files: Sequence[RawFile],
-    contracts: Sequence[Contract],
+    contracts: Contracts,
 ) -> RawContents:
     """Return all that these files hold, of these versions of the contract. Damaged lines, and lines in another window's
     file, are left out.
@@ -50,26 +50,20 @@ def scan(
         return RawContents()
     digests = _read_parquet_digests(spark, address, files)
     with closing(_Distinct(spark, address, _order_places(files, digests), contracts)) as distinct:
-        cutovers = Cutovers(len(contracts), distinct.find_cutovers())
-        layers, released, conflicts = distinct.collect_runs(cutovers)
+        layers, released, conflicts = distinct.collect_runs()
         contents = tuple(distinct.list_conflicts()) if conflicts else ()
         unknown = tuple(distinct.list_unknown(files))
-    return RawContents(layers, released, contents, digests, cutovers.at, unknown)
+    return RawContents(layers, released, contents, digests, unknown)
 
 
 class _Distinct:
     """A row for each ID, window (or file of quarantine) and content, kept until `close`."""
 
     def __init__(
-        self, spark: SparkSession, address: str, places: Sequence[tuple[int, RawFile]], contracts: Sequence[Contract]
+        self, spark: SparkSession, address: str, places: Sequence[tuple[int, RawFile]], contracts: Contracts
     ) -> None:
-        read = _read(spark, address, places, contracts[-1].window_minutes).transform(add_versions(contracts))
-        self._rows = _number(read).persist(StorageLevel.DISK_ONLY)
-        self._newest = len(contracts)
-
-    def find_cutovers(self) -> dict[KafkaPartition, dict[int, int]]:
-        """Return the cutovers that the versions of these IDs' lines show."""
-        return find_cutovers(self._rows, self._newest)
+        read = _read(spark, address, places, contracts.newest.window_minutes).transform(add_versions(contracts))
+        self._rows, self._cutovers = _number(read).persist(StorageLevel.DISK_ONLY), contracts.cutovers
 
     def list_unknown(self, files: Sequence[RawFile]) -> list[UnknownLines]:
         """Return the lines of other contracts."""
@@ -87,12 +81,12 @@ class _Distinct:
             for row in rows
         ]
 
-    def collect_runs(self, cutovers: Cutovers) -> tuple[tuple[tuple[Run, ...], ...], tuple[Run, ...], int]:
+    def collect_runs(self) -> tuple[tuple[tuple[Run, ...], ...], tuple[Run, ...], int]:
         """Return the runs of each layer and those of released records, by version and in order, and the number of rows
         in conflict."""
         in_order = Window.partitionBy(*_SOURCE, "released", "layer", "version").orderBy("offset")
         rows = (
-            self._rows.transform(add_version(cutovers))
+            self._rows.transform(add_version(self._cutovers))
             .withColumn("run", F.col("offset") - F.row_number().over(in_order))
             .withColumn("part", F.expr(f"offset div {LONGEST_RUN}L"))
             .groupBy(*_SOURCE, "released", "layer", "version", "run", "part", "place", "leader_epoch")
@@ -148,6 +142,25 @@ class _Distinct:
     def close(self) -> None:
         with suppress(Py4JError, OSError):  # a JVM that died keeps nothing
             self._rows.unpersist()
+
+
+def add_versions(contracts: Contracts) -> Callable[[DataFrame], DataFrame]:
+    """Add to lines with a `contract` the version of these contracts by which each was read, `line_version`, or was
+    released, `line_released`, or the `unknown` contract: the other two are null."""
+    names = [name.decode() for name in name_contracts(contracts)]
+    is_known, is_release = F.col("contract").isin(names), F.col("contract").startswith("R")
+    version = F.substring_index(F.substr("contract", F.lit(2)), "-", 1).cast("int")
+
+    def add(rows: DataFrame) -> DataFrame:
+        return rows.withColumns(
+            {
+                "line_version": F.when(is_known & ~is_release, version),
+                "line_released": F.when(is_known & is_release, version),
+                "unknown": F.when(~is_known, F.col("contract")),
+            }
+        )
+
+    return add
 
 
 def _order_places(files: Sequence[RawFile], digests: Mapping[int, Digest]) -> list[tuple[int, RawFile]]:

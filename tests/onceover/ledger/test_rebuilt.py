@@ -79,7 +79,7 @@ def test_restored_contracts_replace_the_first_and_cut_batches(connection: Connec
         return Run(OffsetRange(source, start, end), ((0, Digest(end - start, start)),), None, None, version=version)
 
     layer = (run(0, 10, 1), run(12, 20, 2), run(0, 7, 2, other), run(20, 25, 3))
-    contents = RawContents((layer,), (run(3, 4, 2), run(5, 6, 3)), cutovers=restored.cutovers.at)
+    contents = RawContents((layer,), (run(3, 4, 2), run(5, 6, 3)))
     assert find_read_nowhere(contents) == ()
     assert find_read_nowhere(replace(contents, layers=(layer[1:],))) == (run(3, 4, 2).offsets, run(5, 6, 3).offsets)
     with as_driver(connection, made.name, "test") as epoch:
