@@ -154,6 +154,7 @@ def _frame_each(start: datetime, offsets: range) -> Iterator[tuple[int, Framed]]
                 "offset": pa.array(offset),
                 "kafka_timestamp": pa.array(at + 1000),
                 "event_ms": pa.array(at),
+                "leader_epoch": pa.nulls(len(offset), pa.int32()),
                 "key": _write(item).cast(pa.binary()),
                 "headers": pa.nulls(len(offset), pa.binary()),
                 "value": value.cast(pa.binary()),
