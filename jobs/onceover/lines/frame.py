@@ -65,7 +65,7 @@ def frame_content(
 ) -> Framed:
     """Return the lines of records, at least one, of this `content`. Takes and raises the same as `frame`."""
     contract_field = pa.repeat(pa.scalar(contract.encode(), pa.binary()), len(content))
-    body = join_fields(content, format_event_time(event_ms), format_epoch(leader_epoch), contract_field)
+    body = join_fields(content, format_time_and_epoch(event_ms, leader_epoch), contract_field)
     if columns:
         body = join_fields(body, _format_columns(columns))
     text = join_fields(body, as_binary(format_hash(hash_lines(body))))
@@ -130,27 +130,26 @@ def _format_prefix(records: pa.RecordBatch, generation: np.ndarray) -> pa.Array:
     return as_binary(prefix)
 
 
-def format_event_time(event_ms: pa.Array) -> pa.Array:
-    """Return 13 digits for each time, dashes for null."""
-    times = event_ms.fill_null(-1).to_numpy()
+def format_time_and_epoch(event_ms: pa.Array, leader_epoch: pa.Array) -> pa.Array:
+    """Return the two fields of each line: 13 digits, dashes for null, and 10 digits, dashes for null and for one below
+    0."""
+    times, epochs = event_ms.fill_null(-1).to_numpy(), leader_epoch.fill_null(-1).to_numpy()
     in_window = times >= 0
     if times.max() > MAX_EVENT_MS or (in_window != event_ms.is_valid().to_numpy(zero_copy_only=False)).any():
         raise UsageError(f"an event time is not in 0..{MAX_EVENT_MS} ms; quarantine the record")
-    return _format_known(times, in_window, NO_EVENT_TIME)
+    fields = np.full((len(times), len(NO_EVENT_TIME) + 1 + len(NO_LINE_EPOCH)), ord("\t"), np.uint8)
+    _format_known(fields[:, : len(NO_EVENT_TIME)], times, in_window)
+    _format_known(fields[:, len(NO_EVENT_TIME) + 1 :], epochs, epochs >= 0)
+    return as_binary(fields)
 
 
-def format_epoch(leader_epoch: pa.Array) -> pa.Array:
-    """Return 10 digits for each epoch, dashes for null and for one below 0."""
-    epochs = leader_epoch.fill_null(-1).to_numpy()
-    return _format_known(epochs, epochs >= 0, NO_LINE_EPOCH)
-
-
-def _format_known(numbers: np.ndarray, is_known: np.ndarray, unknown: bytes) -> pa.Array:
-    """Return the digits of the known numbers, and `unknown` for others, all as wide as that."""
-    digits = np.empty((len(numbers), len(unknown)), np.uint8)
-    digits[is_known] = format_digits(numbers[is_known], len(unknown))
-    digits[~is_known] = np.frombuffer(unknown, np.uint8)
-    return as_binary(digits)
+def _format_known(field: np.ndarray, numbers: np.ndarray, is_known: np.ndarray) -> None:
+    """Write the digits of the known numbers, and dashes for the others."""
+    width = field.shape[1]
+    if is_known.all():
+        field[:] = format_digits(numbers, width)
+    else:
+        field[is_known], field[~is_known] = format_digits(numbers[is_known], width), ord("-")
 
 
 def _format_columns(columns: Sequence[pa.Array]) -> pa.Array:

@@ -79,14 +79,15 @@ def read(data: memoryview) -> Lines:
 
     tab = [tabs[first[rows] + number] for number in range(FIELDS_BEFORE_COLUMNS)]
     prefix = _Prefix(_gather(octets, start[rows], PREFIX_BYTES))
-    event_ms, is_event = _parse_known(_gather(octets, tab[3] + 1, _EVENT_DIGITS))
-    leader_epoch, is_epoch = _parse_known(_gather(octets, tab[4] + 1, _EPOCH_DIGITS))
+    fields = _gather(octets, tab[3] + 1, _EVENT_DIGITS + 1 + _EPOCH_DIGITS)
+    event_ms, is_event = _parse_known(fields[:, :_EVENT_DIGITS])
+    leader_epoch, is_epoch = _parse_known(fields[:, _EVENT_DIGITS + 1 :])
     contract, contracts = _match_contracts(data, tab[5] + 1, tab[6])
     columns = after[rows] - first[rows] - FIELDS_BEFORE_COLUMNS
-    fields = prefix.valid & is_event & is_epoch & (leader_epoch <= MAX_EPOCH) & (contract >= 0)
-    fields &= (event_ms >= 0) | (columns == 1)
+    are_right = prefix.valid & is_event & is_epoch & (leader_epoch <= MAX_EPOCH) & (contract >= 0)
+    are_right &= (event_ms >= 0) | (columns == 1)
     intact = np.zeros(len(start), bool)
-    intact[rows] = fields
+    intact[rows] = are_right
 
     def spread(values: np.ndarray) -> np.ndarray:
         if len(rows) == len(start):

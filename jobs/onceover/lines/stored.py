@@ -12,9 +12,8 @@ from onceover.errors import UsageError
 from onceover.lines.frame import (
     add_value,
     as_binary,
-    format_epoch,
-    format_event_time,
     format_hash,
+    format_time_and_epoch,
     get_data,
     hash_content,
     hash_lines,
@@ -89,8 +88,8 @@ def _join_body(records: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
     """Return the lines' contents, and the lines before the TAB of the hash."""
     content = join_content(records, _read_generations(records.column("generation").cast(pa.binary())))
     contract, columns = (records.column(name).cast(pa.binary()) for name in ("contract", "columns"))
-    times, epochs = format_event_time(records.column("event_ms")), format_epoch(records.column("leader_epoch"))
-    return content, join_fields(content, times, epochs, contract, columns)
+    times = format_time_and_epoch(records.column("event_ms"), records.column("leader_epoch"))
+    return content, join_fields(content, times, contract, columns)
 
 
 def _read_generations(names: pa.Array) -> np.ndarray:
