@@ -13,7 +13,7 @@ from onceover.spark.session import choose_codegen
 pytestmark = pytest.mark.spark
 
 
-def test_lines_were_read_or_released_under_a_version_or_an_unknown_one(spark: SparkSession) -> None:
+def test_lines_were_read_or_released_under_a_version_or_none(spark: SparkSession) -> None:
     contracts = Contracts(tuple(Contract("t", 5, "json", "", (), at, "", (), (), None, None) for at in ("a", "b")))
     one, two, _, released = (name.decode() for name in name_contracts(contracts))
     rows = [(name,) for name in (one, two, released, "V3-0123456789abcdef", "V2-0")]
