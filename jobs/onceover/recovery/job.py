@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError, TerminalError, UsageError
 from onceover.kafka import Topic, TopicFacts
-from onceover.kafka.held_log import clip_to_held, held_ranges
+from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.hole_probe import find_empty
 from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
@@ -114,7 +114,6 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         read_nowhere = find_read_nowhere(contents)
         missing = subtract(find_missing(contents, origins), read_nowhere)
         empty = coalesce((*_find_empty_offsets(context, facts, missing), *read_nowhere))
-        held = _read_facts(context) if facts else None  # the log's start has moved on while raw was read
         poison = list_quarantined_poison(context, contracts.versions)
         topic_ids = {facts.generation: facts.topic_id} if facts else {}
         with context.ledger.transaction():
@@ -122,7 +121,7 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
             keep_raw_store(context.ledger, context.pipeline)
             registered.table.create(context.ledger)
             record_poison(context.ledger, context.name, poison)
-            logs = KnownLogs(topic_ids, origins, empty, _list_logs(held))
+            logs = KnownLogs(topic_ids, origins, empty)
             without_text = context.files.expired.read()
             written = write_ledger(context.ledger, epoch, registered, files, contents, logs, without_text)
             _store_offsets(context, facts, contents)
@@ -178,11 +177,6 @@ def _list_named(markers: MarkerFiles) -> Collection[KafkaPartition] | None:
 def _list_log_starts(facts: TopicFacts | None) -> Mapping[KafkaPartition, int]:
     """Return the earliest offset in the log of each Kafka partition that exists."""
     return {KafkaPartition(facts.generation, p): start for p, start in facts.earliest.items()} if facts else {}
-
-
-def _list_logs(facts: TopicFacts | None) -> list[OffsetRange]:
-    """Return the offsets that the log of each Kafka partition holds."""
-    return [log for log in held_ranges(facts) if len(log)] if facts else []
 
 
 def _read_facts(context: PipelineContext) -> TopicFacts | None:
