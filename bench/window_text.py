@@ -1,4 +1,4 @@
-"""Window files of raw format 2 on HDFS as ingest leaves them, with the claims of a repair that reads all of them.
+"""Window files of raw on HDFS as ingest leaves them, with the claims of a repair that reads all of them.
 
 A window's records come in two batches from four Kafka partitions. A driver that starts again replays the first records
 of each: these lines are in the file twice.

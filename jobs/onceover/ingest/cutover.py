@@ -75,7 +75,7 @@ def migrate_contract(context: PipelineContext, check: Check, who: str, why: str,
         with as_driver(ledger, pipeline.name, _OWNER) as epoch:
             cutovers = cut_over(ledger, epoch, registered, pipeline, columns, who, why, found)
     else:
-        cutovers = plan_cutovers(ledger, pipeline.name) if found is None else found
+        cutovers = plan_cutovers(ledger, pipeline.name, found)
     return Migration(
         pipeline.name,
         version,
@@ -116,8 +116,14 @@ def _refuse(name: str, what: list[str]) -> None:
 _PATIENCE_SECONDS = 5  # readers of the table queue behind the transaction that waits to add a column
 
 
-def plan_cutovers(connection: Connection, pipeline: str) -> Mapping[KafkaPartition, int]:
-    """Return each Kafka partition's cutover if made now. Raises UsageError while offsets are missing before it."""
+def plan_cutovers(
+    connection: Connection, pipeline: str, found: Mapping[KafkaPartition, int] | None = None
+) -> Mapping[KafkaPartition, int]:
+    """Return each Kafka partition's cutover if made now, or those that were `found` beside raw.
+
+    Raises UsageError while offsets are missing before a cutover that is made now, and if a batch of this ledger began
+    to read beyond one that was found: its lines are dated by the older contract.
+    """
     rows = connection.execute(
         """
         SELECT generation, kafka_partition, frontier, reach, (
@@ -129,13 +135,22 @@ def plan_cutovers(connection: Connection, pipeline: str) -> Mapping[KafkaPartiti
         """,
         [pipeline],
     ).fetchall()
+    sources = [KafkaPartition(row["generation"], row["kafka_partition"]) for row in rows]
+    begun = {source: row["begun"] or 0 for source, row in zip(sources, rows, strict=True)}
+    if found is not None:
+        if beyond := [source for source in sources if begun[source] > found.get(source, 0)]:
+            raise UsageError(
+                f"beside raw the contract is in force from offset {found.get(beyond[0], 0):,} of Kafka partition "
+                f"{beyond[0].kafka_partition} on, and this ledger has read beyond it under the older one, as if two "
+                f"ledgers had written to the root: empty this one, and run `onceover ledger rebuild {pipeline}`"
+            )
+        return found
     if any(row["frontier"] < row["reach"] for row in rows) or list_wanted(connection, pipeline):
         raise UsageError(
             f"offsets of {pipeline} are missing, and a cutover needs all before it: see `onceover holes {pipeline}`; "
             "the next repair reads them again, `onceover accept-loss` accepts those that Kafka no longer has"
         )
-    sources = (KafkaPartition(row["generation"], row["kafka_partition"]) for row in rows)
-    return {source: max(row["frontier"], row["begun"] or 0) for source, row in zip(sources, rows, strict=True)}
+    return {source: max(row["frontier"], begun[source]) for source, row in zip(sources, rows, strict=True)}
 
 
 def cut_over(
@@ -159,7 +174,7 @@ def cut_over(
         with connection.transaction():
             require_epoch(connection, epoch)
             require_in_force(connection, registered)
-            cutovers = plan_cutovers(connection, registered.name) if found is None else found
+            cutovers = plan_cutovers(connection, registered.name, found)
             keep_contract(connection, pipeline.name, pipeline.contract, version, columns, who, why)
             keep_cutovers(connection, pipeline.name, version, cutovers)
             _add_measures(connection, registered, columns)

@@ -12,7 +12,7 @@ from itertools import pairwise
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.lines.contract_names import name_contract
 from onceover.model.contract import Contract, Contracts, Cutovers, list_refused_changes
-from onceover.model.offsets import KafkaPartition
+from onceover.model.offsets import LARGEST_END, KafkaPartition
 from onceover.raw.layout import Layout
 from onceover.raw.store import RawStore, open_store
 
@@ -94,11 +94,13 @@ def _parse(path: str, name: str, content: bytes) -> tuple[int, Contract, dict[Ka
     try:
         values = json.loads(content)
         contract = Contract.from_definition(values["contract"])
-        first_offsets = {KafkaPartition(str(at), int(number)): int(first) for at, number, first in values["cutovers"]}
+        first_offsets = {KafkaPartition(str(at), int(number)): first for at, number, first in values["cutovers"]}
+        if not all(type(first) is int and 0 <= first < LARGEST_END for first in first_offsets.values()):
+            raise ValueError("a cutover is no offset")
         version = int(named[1]) if named else 0
         if f"{name_contract(contract, version)}.json" != name:
             raise ValueError("its definition has another fingerprint")
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, UsageError) as error:
         raise TerminalError(
             f"{path} is not the contract that its name says ({type(error).__name__}): put the file back from a "
             "backup, or, if it is not the pipeline's, move it out of that folder"

@@ -19,7 +19,8 @@ from onceover.kafka.hole_probe import find_empty
 from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
 from onceover.ledger.catalog import keep_raw_store, restore_contracts
-from onceover.ledger.drivers import as_driver
+from onceover.ledger.drivers import Epoch, as_driver
+from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.poison import record_poison
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import RawContents, RawFile
@@ -125,10 +126,21 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
             without_text = context.files.expired.read()
             written = write_ledger(context.ledger, epoch, registered, files, contents, logs, without_text)
             _store_offsets(context, facts, contents)
+        _compare_log(context, epoch)
         # Last: until then every writer refuses the root, so that none works with half of a ledger.
         context.root.take_rebuilt(epoch, cluster, owner)
     in_log = [clip_to_held(hole, facts) for hole in written.holes] if facts else []
     return RebuildResult(pipeline.name, files, written, subtract(written.holes, in_log), foreign)
+
+
+def _compare_log(context: PipelineContext, epoch: Epoch) -> None:
+    """Compare the log with what the rebuilt ledger says has landed: the topic may be gone before another process does.
+    What cannot be compared now, ingest and detection compare before a window is certified."""
+    if facts := _read_facts(context):
+        try:
+            LogComparison(context.ledger, context.name, epoch).compare(facts, context.build_source(facts))
+        except OnceoverError as error:
+            log.warning("the log of %s was not compared with what raw holds: %s", context.name, error)
 
 
 def _require_trace(context: PipelineContext, facts: TopicFacts | None) -> None:

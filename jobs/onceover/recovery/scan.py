@@ -1,7 +1,7 @@
 """Scan of all of a pipeline's raw, text and Parquet: the offsets in unbroken runs, and each run's part in each file.
 
 lines and records -> one row an ID, window and content -> numbered within its ID (a layer)
--> runs of offsets a layer and version, with their leader epochs
+-> runs of offsets a layer, version and leader epoch
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from onceover.errors import TerminalError
 from onceover.lines.contract_names import name_contracts
 from onceover.model.conflict import Content
 from onceover.model.contract import Contracts
-from onceover.model.digest import EMPTY, HALVES, Digest
-from onceover.model.log_history import NO_EPOCH, order_epochs
+from onceover.model.digest import HALVES, Digest
+from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import LONGEST_RUN, RawContents, RawFile, Run, UnknownLines
 from onceover.model.window import from_ms, to_ms
@@ -82,14 +82,15 @@ class _Distinct:
         ]
 
     def collect_runs(self) -> tuple[tuple[tuple[Run, ...], ...], tuple[Run, ...], int]:
-        """Return the runs of each layer and those of released records, by version and in order, and the number of rows
-        in conflict."""
-        in_order = Window.partitionBy(*_SOURCE, "released", "layer", "version").orderBy("offset")
+        """Return the runs of each layer and those of released records, each of one leader epoch, by version and in
+        order, and the number of rows in conflict."""
+        of_run = (*_SOURCE, "released", "layer", "version", "leader_epoch")
+        in_order = Window.partitionBy(*of_run).orderBy("offset")
         rows = (
             self._rows.transform(add_version(self._cutovers))
             .withColumn("run", F.col("offset") - F.row_number().over(in_order))
             .withColumn("part", F.expr(f"offset div {LONGEST_RUN}L"))
-            .groupBy(*_SOURCE, "released", "layer", "version", "run", "part", "place", "leader_epoch")
+            .groupBy(*of_run, "run", "part", "place")
             .agg(
                 F.min("offset").alias("first"),
                 F.max("offset").alias("last"),
@@ -100,21 +101,23 @@ class _Distinct:
                 F.sum(F.col("conflicts").cast("int")).alias("conflicts"),
             )
             .limit(_MOST_ROWS + 1)
-            .collect()  # one row a run, file and leader epoch
+            .collect()  # one row a run and file
         )
         if len(rows) > _MOST_ROWS:
             raise TerminalError(
                 f"raw has more than {_MOST_ROWS:,} runs and files, as is usual for a topic of transactions; restore a "
                 "backup of the ledger instead"
             )
-        by_run: dict[tuple[int, int, KafkaPartition, int, int], list[Row]] = {}
+        by_run: dict[tuple[int, int, KafkaPartition, int, int, int], list[Row]] = {}
         for row in rows:
             layer = 0 if row.released else row.layer
             source = KafkaPartition(row.generation, row.kafka_partition)
-            by_run.setdefault((layer, row.version, source, row.run, row.part), []).append(row)
+            by_run.setdefault((layer, row.version, source, row.leader_epoch, row.run, row.part), []).append(row)
         runs: dict[int, list[Run]] = {}
-        for (layer, version, source, *_), held in sorted(by_run.items()):
-            runs.setdefault(layer, []).append(_build_run(source, held, version))
+        for (layer, version, source, epoch, *_), held in by_run.items():
+            runs.setdefault(layer, []).append(_build_run(source, held, version, epoch))
+        for of_layer in runs.values():
+            of_layer.sort(key=lambda run: (run.version, run.offsets.source, run.offsets.start))
         released = tuple(runs.pop(0, ()))
         return tuple(tuple(of_layer) for _, of_layer in sorted(runs.items())), released, sum(r.conflicts for r in rows)
 
@@ -249,20 +252,15 @@ def _number(read: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _build_run(source: KafkaPartition, rows: Sequence[Row], version: int) -> Run:
+def _build_run(source: KafkaPartition, rows: Sequence[Row], version: int, leader_epoch: int) -> Run:
     newest = max((row.max_event_ms for row in rows if row.max_event_ms is not None), default=None)
     oldest = min((row.oldest_ms for row in rows if row.oldest_ms is not None), default=None)
-    held: dict[int, Digest] = {}
-    seen: dict[int, tuple[int, int]] = {}
-    for row in rows:
-        held[row.place] = held.get(row.place, EMPTY) + Digest(row.records, *(getattr(row, half) for half in HALVES))
-        first, last = seen.get(row.leader_epoch, (row.first, row.last))
-        seen[row.leader_epoch] = min(first, row.first), max(last, row.last)
+    first = min(row.first for row in rows)
     return Run(
-        OffsetRange(source, min(row.first for row in rows), max(row.last for row in rows) + 1),
-        tuple(sorted(held.items())),
+        OffsetRange(source, first, max(row.last for row in rows) + 1),
+        tuple((row.place, Digest(row.records, *(getattr(row, half) for half in HALVES))) for row in rows),
         None if newest is None else from_ms(newest),
         None if oldest is None else from_ms(oldest),
-        order_epochs(seen),
+        ((leader_epoch, first),),
         version,
     )

@@ -24,6 +24,8 @@ FIRST = Contract(
 )  # fmt: skip
 SECOND, THIRD = replace(FIRST, event_time="value.at + 1"), replace(FIRST, event_time="value.at + 2")
 
+DAMAGED = "empty torn list object number bare no_object another deep no_cutovers short zz 1.9 -5 10^30".split()  # noqa: SIM905
+
 
 def name(contract: Contract, version: int) -> str:
     return f"{name_contract(contract, version)}.json"
@@ -90,7 +92,8 @@ def test_cutovers_are_read_with_their_version(stored: dict[str, bytes]) -> None:
         write(SECOND),
         b"[" * 100_000,
         to_json({"contract": FIRST}).encode(),
-        write(FIRST, [["00c0ffee", 0]]),
+        *(write(FIRST, [each]) for each in (["00c0ffee", 0], ["zz", 0, 1], ["00c0ffee", 0, 1.9], ["00c0ffee", 0, -5])),
+        write(FIRST, [["00c0ffee", 0, 10**30]]),
     ],
     ids=[
         "empty",
@@ -98,12 +101,16 @@ def test_cutovers_are_read_with_their_version(stored: dict[str, bytes]) -> None:
         "list",
         "object",
         "number",
-        "no fields",
-        "no object",
+        "bare",
+        "no_object",
         "another",
         "deep",
-        "no cutovers",
-        "two",
+        "no_cutovers",
+        "short",
+        "zz",
+        "1.9",
+        "-5",
+        "10^30",
     ],
 )
 def test_damaged_contract_is_refused_by_its_path(stored: dict[str, bytes], content: bytes) -> None:
