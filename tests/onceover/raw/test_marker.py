@@ -62,5 +62,5 @@ def test_marker_of_another_format_is_never_replaced(markers: MarkerFiles) -> Non
     other = MARKER.to_bytes().replace(b'"format": 3', b'"format": 2')
     SmallFiles(address("webhdfs")).create(f"{markers.folder}/1.json", other)
     for read in (markers.read_newest, markers.read_newest_readable):
-        with pytest.raises(OtherFormatError, match=f"{markers.folder}/1.json on HDFS says that raw is of format 1"):
+        with pytest.raises(OtherFormatError, match=f"{markers.folder}/1.json on HDFS says that raw is of format 2"):
             read()
