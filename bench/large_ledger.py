@@ -26,7 +26,7 @@ START = datetime(2025, 1, 1, tzinfo=UTC)
 YEAR = 365 * 24 * 60 // MINUTES  # windows
 OWN, BEFORE = 8, 2  # records of a batch and Kafka partition: in its own window, in the one before
 PARTITIONS = 2
-LINE = 130  # bytes, with its newline; each append begins with one more
+LINE = 141  # bytes, with its newline; each append begins with one more
 OWN_BYTES, BEFORE_BYTES = 1 + OWN * PARTITIONS * LINE, 1 + BEFORE * PARTITIONS * LINE
 _TABLES = ("batch", "batch_range", "landing", "landing_part", "certificate", "window")
 

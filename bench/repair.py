@@ -1,4 +1,4 @@
-"""A repair's reading of raw format 2 from HDFS, beside the recipes that one would write first.
+"""A repair's reading of raw from HDFS, beside the recipes that one would write first.
 
 All of a repair but the ledger: every window's file is read to its frozen length, each line proved by its hashes, each
 ID counted once, each landing compared with raw, and the aggregates made as COPY lines. The peers read the same files

@@ -53,7 +53,7 @@ def fetch_files(address: str, paths: Sequence[str], folder: Path) -> None:
 def aggregate_by_duckdb(folder: Path) -> list[str]:
     """Read the fields of all lines in the folder, keep one line an ID, parse the JSON and group. Return rows as COPY
     lines."""
-    names = ["id", "key", "headers", "value", "event_time", "contract", "c1", "c2", "c3", "c4", "hash"]
+    names = ["id", "key", "headers", "value", "event_time", "epoch", "contract", "c1", "c2", "c3", "c4", "hash"]
     columns = ", ".join(f"'{name}': 'VARCHAR'" for name in names)
     with duckdb.connect() as duck:
         duck.execute(f"SET threads = {THREADS}")

@@ -1,4 +1,4 @@
-"""Window files of raw format 2 on HDFS as ingest leaves them, with the claims of a repair that reads all of them.
+"""Window files of raw on HDFS as ingest leaves them, with the claims of a repair that reads all of them.
 
 A window's records come in two batches from four Kafka partitions. A driver that starts again replays the first records
 of each: these lines are in the file twice.
@@ -154,6 +154,7 @@ def _frame_each(start: datetime, offsets: range) -> Iterator[tuple[int, Framed]]
                 "offset": pa.array(offset),
                 "kafka_timestamp": pa.array(at + 1000),
                 "event_ms": pa.array(at),
+                "leader_epoch": pa.nulls(len(offset), pa.int32()),
                 "key": _write(item).cast(pa.binary()),
                 "headers": pa.nulls(len(offset), pa.binary()),
                 "value": value.cast(pa.binary()),

@@ -88,7 +88,7 @@ LOOKS: Final = (
     Step("onceover explain flights 2013-01-05T14:00Z", r"certif"),
     Step("onceover repair flights --from 2013-01-05T10:00Z --to 2013-01-05T12:00Z --dry-run", r"Nothing was written"),
     Step('curl -L "WEBHDFS/webhdfs/v1/onceover/raw/flights/2013-01-05/1000.log?op=OPEN" | less',
-         r"\n[0-9a-f]{8}-\d{5}-\d{19} \d{20}\t.*\t\d{13}\tV1-[0-9a-f]{16}\t"),
+         r"\n[0-9a-f]{8}-\d{5}-\d{19} \d{20}\t.*\t\d{13}\t\d{10}\tV1-[0-9a-f]{16}\t"),
     Step("onceover decide flights WINDOW all", r"To decide: onceover decide flights", values=("2013-01-05T11:00Z",)),
     Step('onceover decide flights WINDOW ID --keep HASH --reason "..."', r"content [0-9a-f]{32} of .* counts",
          values=("2013-01-05T11:00Z",)),

@@ -16,6 +16,7 @@ NAMES = (
         "pace",
         "page",
         "pipeline-reference",
+        "raw-format",
         "raw-stores",
         "runbook",
         "security",

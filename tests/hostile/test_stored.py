@@ -56,7 +56,7 @@ class Stranger:
         whole: Any = self._random.choice((
             value, {"things": {self.text(): value}}, {"things": {"0": value}},
             {"version": 1, "topic": "t", "topic_id": value, "group": "g", "offsets": {"0": value}},
-            {"format": 2, "ledger_id": value, "driver": value, "origins": value}, {"contract": value},
+            {"format": 3, "ledger_id": value, "driver": value, "origins": value}, {"contract": value},
         ))  # fmt: skip
         line = json.dumps(whole, default=str).encode()
         return self._random.choice((

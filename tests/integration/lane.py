@@ -45,7 +45,6 @@ from onceover.offset_stores.admin import set_offsets
 from onceover.raw.layout import Layout
 from onceover.raw.store import RawStore, open_store
 from onceover.raw.window_files import WindowFiles
-from onceover.recovery.cutovers import search_raw
 from onceover.recovery.job import RebuildResult, rebuild_pipeline
 from onceover.repair.refill import refill
 from onceover.repair.reread import RereadPlan, plan_reread, request_reread
@@ -200,12 +199,7 @@ class Lane:
         """Do as `onceover pipelines migrate` does, on this process's session."""
         with self.open() as context:
             return migrate_contract(
-                context,
-                partial(check_change, self.spark, file="toml"),
-                partial(search_raw, self.spark),
-                "me",
-                "a test",
-                write=write,
+                context, partial(check_change, self.spark, file="toml"), "me", "a test", write=write
             )
 
     def verify(self, window_start: datetime) -> Mapping[str, Any]:

@@ -167,7 +167,7 @@ def test_log_cut_while_the_ledger_was_lost_is_read_again(lanes: Lanes, stack: St
     lose_ledger()
     assert lane.rebuild().written.records == 6, "raw does not know that offsets 3, 4 and 5 have other records now"
     (finding,) = lane.detect().findings
-    assert [x[2] for x in finding.evidence["unknown_from"]] == [0], "the run that differs somewhere"  # type: ignore[attr-defined]
+    assert [x[2] for x in finding.evidence["diverged_from"]] == [3], "as the epochs of raw's lines say"  # type: ignore[attr-defined]
     assert "certified" not in [lane.explain(at)["state"] for at in (0, 5)]
     lane.ingest()
     held = {(x.record.offset, x.record.value) for _, x in lane.lines()}

@@ -191,7 +191,7 @@ def test_ledger_older_than_a_migration_adopts_after_it(lanes: Lanes, monkeypatch
     with pytest.raises(UsageError, match=name):
         lane.migrate()
     lane.toml.write_text(new)
-    assert list_cutovers(lane.migrate()) == cutovers, "as the lines in raw say"
+    assert list_cutovers(lane.migrate()) == cutovers, "as the file beside raw says"
     with lane.driver() as driver:
         driver.turn()
     assert list_gaps(lane) == [(10, 31, "expired")]

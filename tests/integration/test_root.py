@@ -161,7 +161,7 @@ def test_root_of_a_future_format_is_refused_and_keeps_its_marker(lane: Lane) -> 
     with lane.open() as context:
         folder, newest = context.layout.marker_folder, context.markers.read_newest()
     name = f"{folder}/{newest.number + 1}.json"
-    future = read_marker(lane).to_bytes().replace(b'"format": 2', b'"format": 3')
+    future = read_marker(lane).to_bytes().replace(b'"format": 3', b'"format": 4')
     lane.hdfs().write(name, data=future)
     for act in (lane.ingest, lane.detect, lane.sweep, lane.rebuild):
         with pytest.raises(OnceoverError, match="landed batches" if act == lane.rebuild else f"{name}.*of format 3"):

@@ -13,13 +13,21 @@ from onceover.spark.contract_check import analyze_contract
 
 
 def keep_registered_contracts(spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline) -> None:
-    """Write each contract that has no file yet, with the types of the columns that its lines have. Every process that
-    writes lines does so before its first one."""
-    contracts = {name_contract(each, n): each for n, each in enumerate(registered.contracts.versions, 1)}
+    """Write each contract that has no file yet, with its cutovers, and the types of the columns that its lines have.
+    Every process that writes lines does so before its first one."""
+    versions, first_offsets = registered.contracts.versions, registered.contracts.cutovers.at
+    contracts = {name_contract(each, n): (n, each) for n, each in enumerate(versions, 1)}
 
     def describe(name: str) -> bytes:
-        types = analyze_contract(spark, contracts[name]).types
+        version, contract = contracts[name]
+        types = analyze_contract(spark, contract).types
         columns = {column: kind.simpleString() for column, kind in types.items()}
-        return to_json({"name": name, "contract": contracts[name], "columns": columns}, indent=1).encode()
+        cutovers = [
+            [source.generation, source.kafka_partition, of_source[version]]
+            for source, of_source in sorted(first_offsets.items())
+            if version in of_source
+        ]
+        values = {"name": name, "contract": contract, "cutovers": cutovers, "columns": columns}
+        return to_json(values, indent=1).encode()
 
     keep_contracts(context.raw_address, context.layout, contracts, describe)

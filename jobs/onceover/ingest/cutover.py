@@ -6,7 +6,7 @@ for offsets below the cutover.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,6 @@ from onceover.raw.contract_files import explain_unknown_files, read_contracts
 _OWNER = "onceover pipelines migrate"
 Check = Callable[[Contract, Contract], tuple[Columns, list[str]]]
 """From an old and a new contract: the new one's columns, and descriptions of keys and measures whose type changes."""
-Search = Callable[[PipelineContext, Sequence[Contract]], Mapping[KafkaPartition, Mapping[int, int]]]
-"""From all versions: the cutovers that the lines in raw show, as in `Cutovers`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +55,9 @@ class Migration:
         }
 
 
-def migrate_contract(
-    context: PipelineContext, check: Check, search: Search, who: str, why: str, *, write: bool
-) -> Migration:
+def migrate_contract(context: PipelineContext, check: Check, who: str, why: str, *, write: bool) -> Migration:
     """Cut over to the contract in the pipeline's TOML; without `write`, only return the planned cutovers. If raw has
-    that version already, as a ledger restored from an older backup finds it, the cutovers are those of its lines.
+    that version already, as a ledger restored from an older backup finds it, the cutovers are those beside raw.
 
     Raises UsageError for a change that needs a pipeline of its own, for another contract than raw has next, and while
     offsets are missing, BusyError while an ingest runs.
@@ -71,7 +67,7 @@ def migrate_contract(
     if old.fingerprint() == new.fingerprint():
         return Migration(pipeline.name, version, version)
     _refuse(pipeline.name, list_refused_changes(old, new))
-    found = _find_cutovers(context, search, registered)
+    found = _find_cutovers(context, registered)
     columns, retyped = check(old, new)
     _refuse(pipeline.name, retyped)
     cutovers: Mapping[KafkaPartition, int]
@@ -90,19 +86,18 @@ def migrate_contract(
     )
 
 
-def _find_cutovers(
-    context: PipelineContext, search: Search, registered: RegisteredPipeline
-) -> Mapping[KafkaPartition, int] | None:
+def _find_cutovers(context: PipelineContext, registered: RegisteredPipeline) -> Mapping[KafkaPartition, int] | None:
     """Return the cutovers to the next version that raw has already; None if it has none."""
     layout, new = context.layout, context.pipeline.contract
-    kept, known = read_contracts(context.raw_address, layout), registered.contracts.versions
-    if len(kept) <= len(known) and kept == known[: len(kept)]:
+    beside, known = read_contracts(context.raw_address, layout), registered.contracts.versions
+    kept = beside.versions if beside else ()
+    if beside is None or (len(kept) <= len(known) and kept == known[: len(kept)]):
         return None
     version = len(known) + 1
     if kept[: version - 1] != known or kept[version - 1].fingerprint() != new.fingerprint():
         names = [f"{name_contract(contract, n)}.json" for n, contract in enumerate(kept, 1) if contract not in known]
         raise UsageError(explain_unknown_files(layout, names))
-    return {source: at.get(version, 0) for source, at in search(context, kept).items()}
+    return {source: at[version] for source, at in sorted(beside.cutovers.at.items()) if version in at}
 
 
 def _refuse(name: str, what: list[str]) -> None:
@@ -116,7 +111,7 @@ def _refuse(name: str, what: list[str]) -> None:
 # A cutover lies at the frontier, or beyond it where a driver began to read and did not land: raw may hold lines of that
 # attempt, dated by the old contract, and a driver that was only paused may append more. So all lines of one ID have one
 # version, however often and by whichever driver they were written. A ledger restored from a backup older than a cutover
-# finds the lines of both versions in raw, and the same cutover by them.
+# finds the same cutover beside raw.
 
 _PATIENCE_SECONDS = 5  # readers of the table queue behind the transaction that waits to add a column
 
@@ -124,10 +119,10 @@ _PATIENCE_SECONDS = 5  # readers of the table queue behind the transaction that 
 def plan_cutovers(
     connection: Connection, pipeline: str, found: Mapping[KafkaPartition, int] | None = None
 ) -> Mapping[KafkaPartition, int]:
-    """Return each Kafka partition's cutover if made now, or, with those that were `found` in raw, these, but none
-    before an offset that a batch of this ledger began to read.
+    """Return each Kafka partition's cutover if made now, or those that were `found` beside raw.
 
-    Raises UsageError while offsets are missing before a cutover that is made now.
+    Raises UsageError while offsets are missing before a cutover that is made now, and if a batch of this ledger began
+    to read beyond one that was found: its lines are dated by the older contract.
     """
     rows = connection.execute(
         """
@@ -143,7 +138,13 @@ def plan_cutovers(
     sources = [KafkaPartition(row["generation"], row["kafka_partition"]) for row in rows]
     begun = {source: row["begun"] or 0 for source, row in zip(sources, rows, strict=True)}
     if found is not None:
-        return {source: max(found.get(source, 0), begun.get(source, 0)) for source in sorted({*found, *begun})}
+        if beyond := [source for source in sources if begun[source] > found.get(source, 0)]:
+            raise UsageError(
+                f"beside raw the contract is in force from offset {found.get(beyond[0], 0):,} of Kafka partition "
+                f"{beyond[0].kafka_partition} on, and this ledger has read beyond it under the older one, as if two "
+                f"ledgers had written to the root: empty this one, and run `onceover ledger rebuild {pipeline}`"
+            )
+        return found
     if any(row["frontier"] < row["reach"] for row in rows) or list_wanted(connection, pipeline):
         raise UsageError(
             f"offsets of {pipeline} are missing, and a cutover needs all before it: see `onceover holes {pipeline}`; "
@@ -162,7 +163,8 @@ def cut_over(
     why: str,
     found: Mapping[KafkaPartition, int] | None = None,
 ) -> Mapping[KafkaPartition, int]:
-    """Put the pipeline's contract into force as the next version, in one transaction; returns the cutovers.
+    """Put the pipeline's contract into force as the next version, in one transaction; returns the cutovers, those that
+    were `found` beside raw, if any.
 
     Raises UsageError as `plan_cutovers` does, ContractChangedError if another migration was faster, BusyError while
     another transaction holds the tables.

@@ -23,7 +23,7 @@ from onceover.lines.grouping import Grouping
 from onceover.lines.sums import count_groups
 from onceover.spark.python_worker import freeze_modules
 
-PLACED: Final = ("kafka_partition", "head", "value", "event_ms", "reason")
+PLACED: Final = ("kafka_partition", "leader_epoch", "head", "value", "event_ms", "reason")
 """What a task takes of each record, beside keys and measures."""
 QUARANTINE: Final = -1
 """In place of the window of records that have none."""
@@ -160,7 +160,7 @@ def _add_lines(
     texts = ["reason"] if window[0] == QUARANTINE else list(framing.texts.values())
     event_ms, columns = records.column("event_ms"), [_as_text(records.column(name)) for name in texts]
     content = add_value(records.column("head"), records.column("value"))
-    framed = frame_content(content, event_ms, framing.contract, columns)
+    framed = frame_content(content, event_ms, records.column("leader_epoch"), framing.contract, columns)
     first = np.flatnonzero(mark_changes(window, source))
     newest = np.maximum.reduceat(event_ms.fill_null(QUARANTINE).to_numpy(), first)
     sums = np.column_stack([source[first].astype(np.int64), count_groups(framed.parts, first), newest])

@@ -2,7 +2,7 @@
 
 A log that lost its end and has grown again holds other records under offsets that landed. Windows that hold such
 offsets are reopened, and reading starts over at the first; no window is certified until that is done. Offsets that
-landed without epochs, by a rebuild of the ledger or an adoption, are read again once, and their contents compared.
+landed without epochs, by an adoption, are read again once, and their contents compared.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class LogComparison:
         self._compared[at] = (leader_epoch, end)
         if unknown and at not in self._unknown:
             log.warning(
-                "%s-%d: %d offsets landed without leader epochs, as by a rebuild of the ledger; they are read again "
+                "%s-%d: %d offsets landed without leader epochs, as by an adoption from raw; they are read again "
                 "from Kafka, and until then no window is certified",
                 facts.topic, at.kafka_partition, sum(map(len, unknown)),
             )  # fmt: skip

@@ -78,7 +78,7 @@ def may_log_differ(connection: Connection, pipeline: str) -> bool:
 
 def list_landed_epochs(connection: Connection, pipeline: str, log: OffsetRange) -> list[EpochSpan]:
     """Return the landed offsets from the log's start on by the leader epoch of their records, in the order in which
-    they were read. An epoch is unknown where raw was read, not the log: by a rebuild of the ledger, or an adoption."""
+    they were read. An epoch is unknown of what was adopted."""
     rows = connection.execute(
         """
         SELECT r.start_offset, r.end_offset, r.records, r.leader_epochs FROM (

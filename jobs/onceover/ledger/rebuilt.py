@@ -81,20 +81,19 @@ def put_partition(
     frontier: int,
     reach: int,
     max_event_time: datetime | None,
-    unknown_from: int | None,
 ) -> None:
-    """Record one Kafka partition, or correct one that was registered before raw was read. From `unknown_from` on its
-    log may hold other records than raw: no window is certified until they are read."""
+    """Record one Kafka partition, or correct one that was registered before raw was read. Its log may hold other
+    records than raw: no window is certified until it has been compared."""
     connection.execute(
         """
         INSERT INTO onceover.kafka_partition AS k (pipeline, generation, kafka_partition, topic_id, origin, frontier,
-          reach, end_offset, max_event_time, unknown_from)
+          reach, end_offset, max_event_time)
         VALUES (%(pipeline)s, %(generation)s, %(partition)s, %(topic_id)s, %(origin)s, %(frontier)s, %(reach)s,
-          %(reach)s, %(newest)s, %(unknown)s)
+          %(reach)s, %(newest)s)
         ON CONFLICT (pipeline, generation, kafka_partition) DO UPDATE SET origin = excluded.origin,
           frontier = excluded.frontier, reach = greatest(k.reach, excluded.reach),
           end_offset = greatest(k.end_offset, excluded.end_offset), max_event_time = excluded.max_event_time,
-          caught_up_since = NULL, unknown_from = excluded.unknown_from, compared_epoch = NULL
+          caught_up_since = NULL, unknown_from = NULL, compared_epoch = NULL
         """,
         {
             "pipeline": epoch.pipeline,
@@ -105,7 +104,6 @@ def put_partition(
             "frontier": frontier,
             "reach": reach,
             "newest": max_event_time,
-            "unknown": unknown_from,
         },
     )
 

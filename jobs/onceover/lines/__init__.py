@@ -1,1 +1,1 @@
-"""Raw format 2: records as lines of a window file, one by one (the reference) and in arrays (the kernels)."""
+"""Raw format 3: records as lines of a window file, one by one (the reference) and in arrays (the kernels)."""

@@ -20,6 +20,7 @@ SCHEMA: Final = pa.schema(
         ("kafka_partition", pa.int32()),
         ("offset", pa.int64()),
         ("event_ms", pa.int64()),  # null in quarantine
+        ("leader_epoch", pa.int32()),  # null where the broker gave none
         *records.SCHEMA,
         ("quarantined_for", pa.string()),  # the reason, null outside of quarantine
         ("contract", pa.string()),
@@ -55,6 +56,9 @@ def _read_field(lines: Lines, rows: np.ndarray, name: str) -> pa.Array:
     if name == "event_ms":
         times = lines.event_ms[rows]
         return pa.array(times, mask=times < 0)
+    if name == "leader_epoch":
+        epochs = lines.leader_epoch[rows].astype(np.int32)
+        return pa.array(epochs, mask=epochs < 0)
     if name == "contract":
         return pa.array([each.decode() for each in lines.contracts], pa.string()).take(pa.array(lines.contract[rows]))
     if name == "quarantined_for":

@@ -1,6 +1,6 @@
 """Records to lines, in arrays: the bytes to append, and what each line contributes to the digest.
 
-    Arrow columns -> escaped fields, joined -> XXH3-128 of the content -> event time, contract, columns -> XXH3-64
+    Arrow columns -> escaped fields, joined -> XXH3-128 of the content -> the other fields -> XXH3-64
 
 All work on bytes is done by numpy and pyarrow on whole columns, but for the two hashes: one call each a line.
 """
@@ -18,7 +18,14 @@ import xxhash
 
 from onceover.errors import UsageError
 from onceover.lines.escapes import NULL
-from onceover.lines.reference import LEFT_OUT, LONGEST_COLUMNS, MAX_EVENT_MS, NO_EVENT_TIME, PREFIX_BYTES
+from onceover.lines.reference import (
+    LEFT_OUT,
+    LONGEST_COLUMNS,
+    MAX_EVENT_MS,
+    NO_EVENT_TIME,
+    NO_LINE_EPOCH,
+    PREFIX_BYTES,
+)
 
 _ESCAPES = ((b"\\", rb"\\"), (b"\t", rb"\t"), (b"\n", rb"\n"), (b"\r", rb"\r"))  # backslash first
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -40,21 +47,25 @@ class Framed:
 def frame(records: pa.RecordBatch, generation: str, contract: str, columns: Sequence[str]) -> Framed:
     """Return the lines of these records, of one generation and one contract.
 
-    Takes kafka_partition, offset, kafka_timestamp and event_ms (integers; event_ms null in quarantine), key, headers
-    (escaped already, or null) and value (binary), and the named `columns` (string or binary). Raises UsageError for an
-    event time or a Kafka partition that is wider than its field. Lines equal `reference.encode`, byte for byte.
+    Takes kafka_partition, offset, kafka_timestamp, leader_epoch and event_ms (integers; leader_epoch null or negative
+    if the broker gave none, event_ms null in quarantine), key, headers (escaped already, or null) and value (binary),
+    and the named `columns` (string or binary). Raises UsageError for an event time or a Kafka partition that is wider
+    than its field. Lines equal `reference.encode`, byte for byte.
     """
     rows = records.num_rows
     if rows == 0:
         return Framed(memoryview(b""), np.zeros(1, np.int32), np.zeros((0, 4), np.uint64))
     content = add_value(join_head(records, generation), records.column("value"))
-    return frame_content(content, records.column("event_ms"), contract, [records.column(name) for name in columns])
+    times, epochs = records.column("event_ms"), records.column("leader_epoch")
+    return frame_content(content, times, epochs, contract, [records.column(name) for name in columns])
 
 
-def frame_content(content: pa.Array, event_ms: pa.Array, contract: str, columns: Sequence[pa.Array]) -> Framed:
+def frame_content(
+    content: pa.Array, event_ms: pa.Array, leader_epoch: pa.Array, contract: str, columns: Sequence[pa.Array]
+) -> Framed:
     """Return the lines of records, at least one, of this `content`. Takes and raises the same as `frame`."""
     contract_field = pa.repeat(pa.scalar(contract.encode(), pa.binary()), len(content))
-    body = join_fields(content, _format_event_time(event_ms), contract_field)
+    body = join_fields(content, format_time_and_epoch(event_ms, leader_epoch), contract_field)
     if columns:
         body = join_fields(body, _format_columns(columns))
     text = join_fields(body, as_binary(_format_hash(_hash_lines(body))))
@@ -118,16 +129,26 @@ def _format_prefix(records: pa.RecordBatch, generation: str) -> pa.Array:
     return as_binary(prefix)
 
 
-def _format_event_time(event_ms: pa.Array) -> pa.Array:
-    """Return 13 digits for each time, dashes for null."""
-    times = event_ms.fill_null(-1).to_numpy()
+def format_time_and_epoch(event_ms: pa.Array, leader_epoch: pa.Array) -> pa.Array:
+    """Return the two fields of each line: 13 digits, dashes for null, and 10 digits, dashes for null and for one below
+    0."""
+    times, epochs = event_ms.fill_null(-1).to_numpy(), leader_epoch.fill_null(-1).to_numpy()
     in_window = times >= 0
     if times.max() > MAX_EVENT_MS or (in_window != event_ms.is_valid().to_numpy(zero_copy_only=False)).any():
         raise UsageError(f"an event time is not in 0..{MAX_EVENT_MS} ms; quarantine the record")
-    digits = np.empty((len(times), 13), np.uint8)
-    digits[in_window] = format_digits(times[in_window], 13)
-    digits[~in_window] = np.frombuffer(NO_EVENT_TIME, np.uint8)
-    return as_binary(digits)
+    fields = np.full((len(times), len(NO_EVENT_TIME) + 1 + len(NO_LINE_EPOCH)), ord("\t"), np.uint8)
+    _format_known(fields[:, : len(NO_EVENT_TIME)], times, in_window)
+    _format_known(fields[:, len(NO_EVENT_TIME) + 1 :], epochs, epochs >= 0)
+    return as_binary(fields)
+
+
+def _format_known(field: np.ndarray, numbers: np.ndarray, is_known: np.ndarray) -> None:
+    """Write the digits of the known numbers, and dashes for the others."""
+    width = field.shape[1]
+    if is_known.all():
+        field[:] = format_digits(numbers, width)
+    else:
+        field[is_known], field[~is_known] = format_digits(numbers[is_known], width), ord("-")
 
 
 def _format_columns(columns: Sequence[pa.Array]) -> pa.Array:

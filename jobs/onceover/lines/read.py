@@ -14,10 +14,17 @@ import xxhash
 from numpy.lib.stride_tricks import sliding_window_view
 
 from onceover.lines.digits import parse_decimal, parse_hex
-from onceover.lines.reference import CONTRACT, FIELDS_BEFORE_COLUMNS, NO_EVENT_TIME, PREFIX_BYTES
+from onceover.lines.reference import (
+    CONTRACT,
+    FIELDS_BEFORE_COLUMNS,
+    MAX_EPOCH,
+    NO_EVENT_TIME,
+    NO_LINE_EPOCH,
+    PREFIX_BYTES,
+)
 
 _HASH_DIGITS = 16
-_EVENT_DIGITS = len(NO_EVENT_TIME)
+_EVENT_DIGITS, _EPOCH_DIGITS = len(NO_EVENT_TIME), len(NO_LINE_EPOCH)
 _LONGEST_CONTRACT = len("V123456789-") + 16
 _LARGEST = np.uint64(2**63 - 1)
 
@@ -27,8 +34,9 @@ class Lines:
     """The lines of `data`, an element a line in each array, in the file's order. Empty lines are left out.
 
     Where `intact` is False, only `start` and `end` mean anything. `generation` is the number that its 8 hex digits
-    write; `event_ms` is -1 in quarantine; `contract` indexes `contracts`; `parts` (n x 4) is what the line adds to a
-    digest. A line's content ends at `content_end`; its `columns` columns lie in [`columns_start`, `columns_end`).
+    write; `event_ms` is -1 in quarantine, `leader_epoch` -1 where the broker gave none; `contract` indexes `contracts`;
+    `parts` (n x 4) is what the line adds to a digest. A line's content ends at `content_end`; its `columns` columns lie
+    in [`columns_start`, `columns_end`).
     """
 
     data: memoryview
@@ -39,6 +47,7 @@ class Lines:
     kafka_partition: np.ndarray
     offset: np.ndarray
     event_ms: np.ndarray
+    leader_epoch: np.ndarray
     hash: np.ndarray
     parts: np.ndarray
     contract: np.ndarray
@@ -61,6 +70,7 @@ def read(data: memoryview) -> Lines:
     last = tabs[after[rows] - 1]
     framed = (tabs[first[rows]] - start[rows] == PREFIX_BYTES) & (end[rows] - last == 1 + _HASH_DIGITS)
     framed &= tabs[first[rows] + 4] - tabs[first[rows] + 3] == 1 + _EVENT_DIGITS
+    framed &= tabs[first[rows] + 5] - tabs[first[rows] + 4] == 1 + _EPOCH_DIGITS
     rows, last = rows[framed], last[framed]
 
     written, is_hash = parse_hex(_gather(octets, last + 1, _HASH_DIGITS))
@@ -69,12 +79,15 @@ def read(data: memoryview) -> Lines:
 
     tab = [tabs[first[rows] + number] for number in range(FIELDS_BEFORE_COLUMNS)]
     prefix = _Prefix(_gather(octets, start[rows], PREFIX_BYTES))
-    event_ms, is_event = _parse_event_time(_gather(octets, tab[3] + 1, _EVENT_DIGITS))
-    contract, contracts = _match_contracts(data, tab[4] + 1, tab[5])
+    fields = _gather(octets, tab[3] + 1, _EVENT_DIGITS + 1 + _EPOCH_DIGITS)
+    event_ms, is_event = _parse_known(fields[:, :_EVENT_DIGITS])
+    leader_epoch, is_epoch = _parse_known(fields[:, _EVENT_DIGITS + 1 :])
+    contract, contracts = _match_contracts(data, tab[5] + 1, tab[6])
     columns = after[rows] - first[rows] - FIELDS_BEFORE_COLUMNS
-    fields = prefix.valid & is_event & (contract >= 0) & ((event_ms >= 0) | (columns == 1))
+    are_right = prefix.valid & is_event & is_epoch & (leader_epoch <= MAX_EPOCH) & (contract >= 0)
+    are_right &= (event_ms >= 0) | (columns == 1)
     intact = np.zeros(len(start), bool)
-    intact[rows] = fields
+    intact[rows] = are_right
 
     def spread(values: np.ndarray) -> np.ndarray:
         if len(rows) == len(start):
@@ -89,13 +102,14 @@ def read(data: memoryview) -> Lines:
         kafka_partition=spread(prefix.kafka_partition),
         offset=spread(prefix.offset),
         event_ms=spread(event_ms),
+        leader_epoch=spread(leader_epoch),
         hash=spread(written),
         parts=spread(_hash_content(data, start[rows], tab[3])),
         contract=spread(contract),
         contracts=contracts,
         content_end=spread(tab[3]),
         columns=spread(columns),
-        columns_start=spread(tab[5] + 1),
+        columns_start=spread(tab[6] + 1),
         columns_end=spread(last),
     )  # fmt: skip
 
@@ -151,11 +165,11 @@ def _hash_content(data: memoryview, start: np.ndarray, end: np.ndarray) -> np.nd
     return np.frombuffer(hashes, ">u4").reshape(len(start), 4).astype(np.uint64)
 
 
-def _parse_event_time(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the event times, -1 for the dashes of quarantine, and whether each is one of both."""
-    times, is_time = parse_decimal(digits)
-    in_quarantine = (digits == ord("-")).all(axis=1)
-    return np.where(in_quarantine, -1, times.view(np.int64)), np.asarray(is_time | in_quarantine)
+def _parse_known(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers, -1 for nothing but dashes, and whether each is one of both."""
+    numbers, is_number = parse_decimal(digits)
+    is_unknown = (digits == ord("-")).all(axis=1)
+    return np.where(is_unknown, -1, numbers.view(np.int64)), np.asarray(is_number | is_unknown)
 
 
 def _match_contracts(data: memoryview, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, tuple[bytes, ...]]:

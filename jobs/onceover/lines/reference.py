@@ -1,13 +1,15 @@
 r"""The line of a window file, byte for byte, one record at a time: for few lines, and to test the kernels against.
 
     GGGGGGGG-PPPPP-OOOOOOOOOOOOOOOOOOO TTTTTTTTTTTTTTTTTTTT<TAB>KEY<TAB>HEADERS<TAB>VALUE<TAB>
-    EVENT_TIME<TAB>CONTRACT<TAB>COLUMN<TAB>...<TAB>HASH
+    EVENT_TIME<TAB>EPOCH<TAB>CONTRACT<TAB>COLUMN<TAB>...<TAB>HASH
 
 The ID and Kafka's timestamp have fixed positions, so a line sorts by its ID. From the ID to the end of VALUE the line
-holds what Kafka had, whatever a contract says: the digest covers these bytes. EVENT_TIME (13 digits, ms) and CONTRACT
-(`V` or, on a released line, `R`, the version, and the first 16 hex digits of the contract's fingerprint) follow, then
-the text of a column for each key and measure of that contract. A quarantined record has 13 dashes for its event time
-and its reason as the only column. HASH is the XXH3-64 of all before its TAB, in 16 hex digits.
+holds what Kafka had, whatever a contract says: the digest covers these bytes. EVENT_TIME (13 digits, ms), EPOCH (10
+digits: the leader epoch under which Kafka's log held the record) and CONTRACT (`V` or, on a released line, `R`, the
+version, and the first 16 hex digits of the contract's fingerprint) follow, then the text of a column for each key and
+measure of that contract. A quarantined record has 13 dashes for its event time and its reason as the only column; 10
+dashes are the epoch of a record that a broker gave without one. HASH is the XXH3-64 of all before its TAB, in 16 hex
+digits.
 
 `\\ \t \n` and `\r` are escaped, null is `\N`, headers are `NAME\=VALUE` joined by `\;`. Columns that together are
 longer than 1 MiB are left out: one field `\E` replaces them. Decoding returns any bytes unchanged, and the encoding is
@@ -37,12 +39,14 @@ ID = slice(0, 34)
 KAFKA_TIMESTAMP = slice(35, 55)
 PREFIX_BYTES = 55  # up to the TAB before KEY
 
+MAX_EPOCH = 2**31 - 1
+NO_LINE_EPOCH = b"-" * 10
 MAX_EVENT_MS = 10**13 - 1  # 13 digits: up to the year 2286
 NO_EVENT_TIME = b"-" * 13
 LEFT_OUT = rb"\E"
 LONGEST_LINE = 2 * LARGEST_RECORD  # a record of which each byte is escaped
 LONGEST_COLUMNS = 1024 * 1024  # bytes of all columns of a line; beyond it they are left out
-FIELDS_BEFORE_COLUMNS = 6  # prefix, key, headers, value, event time, contract
+FIELDS_BEFORE_COLUMNS = 7  # prefix, key, headers, value, event time, epoch, contract
 
 _PREFIX = re.compile(rb"[0-9a-f]{8}-[0-9]{5}-[0-9]{19} (?:[0-9]{20}|-[0-9]{19})\Z")
 CONTRACT = re.compile(rb"[VR][1-9][0-9]{0,8}-[0-9a-f]{16}")
@@ -51,7 +55,8 @@ _HASH = re.compile(rb"[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A record, its event time in ms (None in quarantine), and what its contract made of it.
+    """A record, its event time in ms (None in quarantine), and what its contract made of it. `leader_epoch` is None if
+    the broker gave none.
 
     `columns` hold the text of each column, null as None; they are None themselves where they were left out as too
     long. In quarantine the reason is the only column.
@@ -61,8 +66,11 @@ class Line:
     event_ms: int | None
     contract: str
     columns: tuple[bytes | None, ...] | None = ()
+    leader_epoch: int | None = None
 
     def __post_init__(self) -> None:
+        if self.leader_epoch is not None and not 0 <= self.leader_epoch <= MAX_EPOCH:
+            raise UsageError(f"leader epoch {self.leader_epoch} is not in 0..{MAX_EPOCH}")
         if self.event_ms is not None and not 0 <= self.event_ms <= MAX_EVENT_MS:
             raise UsageError(f"event time {self.event_ms} ms is not in 0..{MAX_EVENT_MS}; quarantine the record")
         if self.event_ms is None and (self.columns is None or len(self.columns) != 1 or self.columns[0] is None):
@@ -84,7 +92,8 @@ def encode(line: Line) -> bytes:
     columns = [LEFT_OUT] if line.columns is None else [escape_nullable(column) for column in line.columns]
     if sum(map(len, columns)) > LONGEST_COLUMNS:
         columns = [LEFT_OUT]
-    body = b"\t".join((encode_content(line.record), event_time, line.contract.encode(), *columns))
+    epoch = NO_LINE_EPOCH if line.leader_epoch is None else b"%010d" % line.leader_epoch
+    body = b"\t".join((encode_content(line.record), event_time, epoch, line.contract.encode(), *columns))
     return b"%b\t%016x" % (body, xxhash.xxh3_64_intdigest(body))
 
 
@@ -113,7 +122,7 @@ def decode(data: bytes) -> Line:
     fields = body.split(b"\t")
     if len(fields) < FIELDS_BEFORE_COLUMNS or not _PREFIX.match(fields[0]):
         raise CorruptLineError("it does not start with an ID and a Kafka timestamp, or lacks fields", len(data))
-    prefix, key, headers, value, event_time, contract, *columns = fields
+    prefix, key, headers, value, event_time, epoch, contract, *columns = fields
     try:
         source, offset = parse_id(prefix[ID])
         timestamp = int(prefix[KAFKA_TIMESTAMP])
@@ -122,9 +131,10 @@ def decode(data: bytes) -> Line:
         )
         line = Line(
             record,
-            None if event_time == NO_EVENT_TIME else _parse_event_time(event_time),
+            None if event_time == NO_EVENT_TIME else _parse_digits(event_time, 13, "an event time"),
             contract.decode("ascii", "replace"),
             None if columns == [LEFT_OUT] else tuple(map(unescape_nullable, columns)),
+            None if epoch == NO_LINE_EPOCH else _parse_digits(epoch, 10, "a leader epoch"),
         )
     except UsageError as error:
         raise CorruptLineError(str(error), len(data)) from None
@@ -133,7 +143,7 @@ def decode(data: bytes) -> Line:
     return line
 
 
-def _parse_event_time(field: bytes) -> int:
-    if len(field) != 13 or not field.isdigit():
-        raise UsageError(f"{field[:20]!r} is not an event time of 13 digits")
+def _parse_digits(field: bytes, width: int, what: str) -> int:
+    if len(field) != width or not field.isdigit():
+        raise UsageError(f"{field[:20]!r} is not {what} of {width} digits")
     return int(field)

@@ -189,7 +189,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         "records than landed. Or the store is another topic's. "
         "New records take IDs that were read before; where they differ, a person decides about the conflict.",
         cause="the topic's log ends before the stored offset, or was cut and has grown again: an unclean election; or "
-        "the store belongs to another topic; or raw was read without the log, as by a rebuild of the ledger",
+        "the store belongs to another topic; or lines of raw were adopted, of which the ledger has no leader epoch",
         repair="ingest continues at the log's end, or reads landed offsets again, and until it has, no window is "
         "certified; where new records reuse old IDs, `conflict`; what the log lost unread waits for `accept-loss "
         "--overwritten`",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
 
@@ -30,14 +30,14 @@ class RawFile:
 
 
 LONGEST_RUN: Final = 100_000
-"""Runs end at its multiples, at the latest: the log, which begins anywhere, then holds nearly all of them whole."""
+"""Runs end at its multiples, at the latest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """A range of offsets that raw holds without a gap, and the digest of each file's part, by the file's number.
-    `leader_epochs` are as in `RangeRead`, where Kafka's log was found to hold the same records. All IDs have the same
-    contract `version`, or were released under it."""
+    `leader_epochs` are as in `RangeRead`, as the lines say. All IDs have the same contract `version`, or were released
+    under it."""
 
     offsets: OffsetRange
     held: tuple[tuple[int, Digest], ...]
@@ -76,13 +76,12 @@ class RawContents:
 
     An ID that is in several places, or has several contents, is in as many `layers`, as if it had been read so often; a
     line repeated in one file counts once. `released` are the records of windows that quarantine holds too, or whose
-    lines say so. `compacted` are the digests of compacted files, by the file's number. `cutovers` are as in `Cutovers`,
-    as the lines show them, and `unknown` the lines of other contracts.
+    lines say so. `compacted` are the digests of compacted files, by the file's number, `unknown` the lines of contracts
+    without a file.
     """
 
     layers: tuple[tuple[Run, ...], ...] = ()
     released: tuple[Run, ...] = ()
     conflicts: tuple[Content, ...] = ()
     compacted: Mapping[int, Digest] | None = None
-    cutovers: Mapping[KafkaPartition, Mapping[int, int]] = field(default_factory=dict)
     unknown: tuple[UnknownLines, ...] = ()

@@ -18,7 +18,7 @@ from onceover.model.json_text import to_json
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import parse_moment
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Of raw below the root, the lines and this marker together."""
 
 

@@ -43,14 +43,14 @@ from onceover.spark.poison_search import search_quarantine
 from onceover.spark.range_join import looked_up
 from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
 from onceover.spark.session import choose_codegen, read_zone_data
-from onceover.spark.source import RECORD, add_shard_ends
+from onceover.spark.source import SCHEMA, add_shard_ends
 
 log = logging.getLogger(__name__)
 CONFLICT = "quarantined with several contents"
 UNACCOUNTED = "of a batch that did not land"
 BYTES_A_LINE = 100
 EXPIRED = "raw of its window has expired"
-_OF_RECORD = (*(field.split()[0] for field in RECORD.split(", ")), *HALVES)
+_OF_RECORD = tuple(field.split()[0] for field in SCHEMA.split(", "))
 _READ = ("intact", "event_ms", "quarantined_for", "generation", *_OF_RECORD)
 
 

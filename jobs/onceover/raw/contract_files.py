@@ -1,4 +1,5 @@
-"""The contracts that a pipeline's lines name, beside its raw: `ROOT/PIPELINE/contracts/V1-FINGERPRINT.json`."""
+"""The contracts that a pipeline's lines name, and from which offsets on, beside its raw:
+`ROOT/PIPELINE/contracts/V1-FINGERPRINT.json`."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from itertools import pairwise
 
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.lines.contract_names import name_contract
-from onceover.model.contract import Contract, list_refused_changes
+from onceover.model.contract import Contract, Contracts, Cutovers, list_refused_changes
+from onceover.model.offsets import LARGEST_END, KafkaPartition
 from onceover.raw.layout import Layout
 from onceover.raw.store import RawStore, open_store
 
@@ -43,23 +45,26 @@ def explain_unknown_files(layout: Layout, names: Iterable[str]) -> str:
     )
 
 
-def read_contracts(address: str, layout: Layout) -> tuple[Contract, ...]:
-    """Return the contracts that have files, from version 1 on; none without files.
+def read_contracts(address: str, layout: Layout) -> Contracts | None:
+    """Return the contracts that have files, from version 1 on, and their cutovers; None without files.
 
     Raises TerminalError, with the path, for a file that is not what its name says, for two files of one version, and
     for a version without one between others.
     """
     files = open_store(address)
     contracts: dict[int, tuple[str, Contract]] = {}
+    cutovers: dict[KafkaPartition, dict[int, int]] = {}
     for name in sorted(_list_names(files, layout)):
         path = f"{layout.contract_folder}/{name}"
-        version, contract = _parse(path, name, files.read(path) or b"")
+        version, contract, first_offsets = _parse(path, name, files.read(path) or b"")
         if version in contracts:
             raise TerminalError(
                 f"{contracts[version][0]} and {path} are both version {version} of the contract: move the one "
                 "that is not the pipeline's out of that folder"
             )
         contracts[version] = path, contract
+        for source, first in first_offsets.items():
+            cutovers.setdefault(source, {})[version] = first
     for version in range(1, len(contracts) + 1):
         if version not in contracts:
             raise TerminalError(
@@ -73,7 +78,9 @@ def read_contracts(address: str, layout: Layout) -> tuple[Contract, ...]:
                 f"{earlier} and {path} cannot be of one pipeline ({', '.join(changes)}): move what is not the "
                 "pipeline's out of that folder"
             )
-    return tuple(contract for _, contract in ordered)
+    if not ordered:
+        return None
+    return Contracts(tuple(contract for _, contract in ordered), Cutovers(len(ordered), cutovers))
 
 
 def _list_names(files: RawStore, layout: Layout) -> frozenset[str]:
@@ -82,16 +89,20 @@ def _list_names(files: RawStore, layout: Layout) -> frozenset[str]:
     return frozenset(name for name in names if name.endswith(".json") and not name.startswith("."))
 
 
-def _parse(path: str, name: str, content: bytes) -> tuple[int, Contract]:
+def _parse(path: str, name: str, content: bytes) -> tuple[int, Contract, dict[KafkaPartition, int]]:
     named = _NAME.fullmatch(name)
     try:
-        contract = Contract.from_definition(json.loads(content)["contract"])
+        values = json.loads(content)
+        contract = Contract.from_definition(values["contract"])
+        first_offsets = {KafkaPartition(str(at), int(number)): first for at, number, first in values["cutovers"]}
+        if not all(type(first) is int and 0 <= first < LARGEST_END for first in first_offsets.values()):
+            raise ValueError("a cutover is no offset")
         version = int(named[1]) if named else 0
         if f"{name_contract(contract, version)}.json" != name:
             raise ValueError("its definition has another fingerprint")
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, UsageError) as error:
         raise TerminalError(
             f"{path} is not the contract that its name says ({type(error).__name__}): put the file back from a "
             "backup, or, if it is not the pipeline's, move it out of that folder"
         ) from error
-    return version, contract
+    return version, contract, first_offsets

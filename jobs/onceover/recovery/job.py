@@ -7,19 +7,20 @@ import os
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError, TerminalError, UsageError
 from onceover.kafka import Topic, TopicFacts
-from onceover.kafka.held_log import clip_to_held, held_ranges
+from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.hole_probe import find_empty
 from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
 from onceover.ledger.catalog import keep_raw_store, restore_contracts
-from onceover.ledger.drivers import as_driver
+from onceover.ledger.drivers import Epoch, as_driver
+from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.poison import record_poison
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import RawContents, RawFile
@@ -27,7 +28,6 @@ from onceover.model.root_marker import UnreadableMarkerError, join_origins
 from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.raw.marker import MarkerFiles
 from onceover.recovery.kept_contracts import read_kept_contracts, require_known
-from onceover.recovery.log_epochs import add_leader_epochs
 from onceover.recovery.poison import list_quarantined_poison
 from onceover.recovery.rebuild_ledger import (
     WHO,
@@ -90,17 +90,18 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
     facts, owner = _read_facts(context), f"{socket.gethostname()}:{os.getpid()} (rebuild)"
     cluster = read_cluster_id(context.address("kafka"), pipeline)
     _require_trace(context, facts)
-    versions = [(contract, check_contract(spark, contract)) for contract in read_kept_contracts(context)]
+    contracts = read_kept_contracts(context)
+    versions = [(contract, check_contract(spark, contract)) for contract in contracts.versions]
+    cutovers = contracts.cutovers.at
     if not context.is_registered():
-        restore_contracts(context.ledger, context.name, versions, {}, WHO, WHY)
+        restore_contracts(context.ledger, context.name, versions, cutovers, WHO, WHY)
     with as_driver(context.ledger, pipeline.name, owner) as epoch:
         # Listed under the epoch: no other driver appends from now on.
         files = (*context.files.list_files(), *context.files.list_compacted_files())
         size = sum(file.length for file in files)
         log.info("reading %d files, %d bytes", len(files), size)
-        contracts, log_starts = [contract for contract, _ in versions], _list_log_starts(facts)
         with choose_codegen(spark, size):
-            contents = scan(spark, context.raw_address, files, contracts, log_starts)
+            contents = scan(spark, context.raw_address, files, contracts)
         marker = context.markers.read_newest_readable().marker
         whole = _list_log_starts(facts) if pipeline.ingest.first_start == "earliest" else {}
         before = identity.read_origins(context.ledger, pipeline.name)  # of a driver that landed nothing
@@ -114,28 +115,32 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         read_nowhere = find_read_nowhere(contents)
         missing = subtract(find_missing(contents, origins), read_nowhere)
         empty = coalesce((*_find_empty_offsets(context, facts, missing), *read_nowhere))
-        held = _read_facts(context) if facts else None  # the log's start has moved on while raw was read
-        if held:
-            # Ingest reads what is not found equal here once more, and a repair compares the contents.
-            source = context.build_source(held)
-            with choose_codegen(spark, size):
-                layers = tuple(add_leader_epochs(spark, source, held, layer) for layer in contents.layers)
-            contents = replace(contents, layers=layers)
-        poison = list_quarantined_poison(context, contracts)
+        poison = list_quarantined_poison(context, contracts.versions)
         topic_ids = {facts.generation: facts.topic_id} if facts else {}
         with context.ledger.transaction():
-            registered = restore_contracts(context.ledger, context.name, versions, contents.cutovers, WHO, WHY)
+            registered = restore_contracts(context.ledger, context.name, versions, cutovers, WHO, WHY)
             keep_raw_store(context.ledger, context.pipeline)
             registered.table.create(context.ledger)
             record_poison(context.ledger, context.name, poison)
-            logs = KnownLogs(topic_ids, origins, empty, _list_logs(held))
+            logs = KnownLogs(topic_ids, origins, empty)
             without_text = context.files.expired.read()
             written = write_ledger(context.ledger, epoch, registered, files, contents, logs, without_text)
             _store_offsets(context, facts, contents)
+        _compare_log(context, epoch)
         # Last: until then every writer refuses the root, so that none works with half of a ledger.
         context.root.take_rebuilt(epoch, cluster, owner)
     in_log = [clip_to_held(hole, facts) for hole in written.holes] if facts else []
     return RebuildResult(pipeline.name, files, written, subtract(written.holes, in_log), foreign)
+
+
+def _compare_log(context: PipelineContext, epoch: Epoch) -> None:
+    """Compare the log with what the rebuilt ledger says has landed: the topic may be gone before another process does.
+    What cannot be compared now, ingest and detection compare before a window is certified."""
+    if facts := _read_facts(context):
+        try:
+            LogComparison(context.ledger, context.name, epoch).compare(facts, context.build_source(facts))
+        except OnceoverError as error:
+            log.warning("the log of %s was not compared with what raw holds: %s", context.name, error)
 
 
 def _require_trace(context: PipelineContext, facts: TopicFacts | None) -> None:
@@ -184,11 +189,6 @@ def _list_named(markers: MarkerFiles) -> Collection[KafkaPartition] | None:
 def _list_log_starts(facts: TopicFacts | None) -> Mapping[KafkaPartition, int]:
     """Return the earliest offset in the log of each Kafka partition that exists."""
     return {KafkaPartition(facts.generation, p): start for p, start in facts.earliest.items()} if facts else {}
-
-
-def _list_logs(facts: TopicFacts | None) -> list[OffsetRange]:
-    """Return the offsets that the log of each Kafka partition holds."""
-    return [log for log in held_ranges(facts) if len(log)] if facts else []
 
 
 def _read_facts(context: PipelineContext) -> TopicFacts | None:

@@ -7,26 +7,29 @@ from collections.abc import Sequence
 from onceover.context import PipelineContext
 from onceover.errors import ContractChangedError, TerminalError
 from onceover.lines.contract_names import name_contract
-from onceover.model.contract import Contract, list_changed_parts
+from onceover.model.contract import Contracts, list_changed_parts
 from onceover.model.raw_file import UnknownLines
 from onceover.raw.contract_files import read_contracts
 
 
-def read_kept_contracts(context: PipelineContext) -> tuple[Contract, ...]:
-    """Return the contracts from version 1 on: those beside raw, or the TOML's where there are none.
+def read_kept_contracts(context: PipelineContext) -> Contracts:
+    """Return the contracts from version 1 on, with their cutovers: those beside raw, or the TOML's where there are
+    none.
 
     Raises ContractChangedError if the TOML's contract is not the newest of them, TerminalError as `read_contracts`.
     """
     contract, name = context.pipeline.contract, context.name
     kept = read_contracts(context.raw_address, context.layout)
-    if kept and kept[-1].fingerprint() != contract.fingerprint():
-        path = f"{context.layout.contract_folder}/{name_contract(kept[-1], len(kept))}.json"
+    if kept is None:
+        return Contracts((contract,))
+    if kept.newest.fingerprint() != contract.fingerprint():
+        path = f"{context.layout.contract_folder}/{name_contract(kept.newest, len(kept.versions))}.json"
         raise ContractChangedError(
-            f"pipelines/{name}.toml: [contract] {', '.join(list_changed_parts(kept[-1], contract))} differs from "
+            f"pipelines/{name}.toml: [contract] {', '.join(list_changed_parts(kept.newest, contract))} differs from "
             f"{path}, the newest contract of raw: put that contract into the TOML, run "
             f"`onceover ledger rebuild {name}`, and then, for another contract, `onceover pipelines migrate {name}`"
         )
-    return kept or (contract,)
+    return kept
 
 
 def require_known(context: PipelineContext, unknown: Sequence[UnknownLines]) -> None:

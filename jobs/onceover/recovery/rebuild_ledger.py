@@ -20,7 +20,6 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.digest import EMPTY, Digest
-from onceover.model.log_history import cut_at_epochs, find_unknown
 from onceover.model.offsets import (
     KafkaPartition,
     OffsetRange,
@@ -64,13 +63,12 @@ def require_no_batches(connection: Connection, pipeline: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KnownLogs:
-    """What is known of Kafka's logs besides raw: topic IDs by generation, the offsets at which accounting begins, the
-    `empty` offsets without a record, and those that the logs hold now."""
+    """What is known of Kafka's logs besides raw: topic IDs by generation, the offsets at which accounting begins, and
+    the `empty` offsets without a record."""
 
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[KafkaPartition, int] = field(default_factory=dict)
     empty: Sequence[OffsetRange] = ()
-    held: Sequence[OffsetRange] = ()
 
 
 def write_ledger(
@@ -141,7 +139,6 @@ def leave_out_foreign(contents: RawContents, own: Collection[KafkaPartition]) ->
         layers=layers,
         released=keep(contents.released),
         conflicts=held,
-        cutovers={source: at for source, at in contents.cutovers.items() if source in own},
         unknown=tuple(each for each in contents.unknown if each.source in own),
     )
     return kept, sum(map(len, foreign))
@@ -184,8 +181,6 @@ def _put_partitions(connection: Connection, epoch: Epoch, contents: RawContents,
         held = [run.offsets for run in of_source]
         origin = begins[source]
         frontier = compute_frontier(origin, [*held, *(r for r in logs.empty if r.source == source)])
-        spans = [span for run in of_source for span in cut_at_epochs(run.offsets, run.leader_epochs)]
-        unknown = [offsets for log in logs.held if log.source == source for offsets in find_unknown(spans, log)]
         newest = [r.max_event_time for r in of_source if r.max_event_time is not None and r.offsets.end <= frontier]
         rebuilt.put_partition(
             connection,
@@ -196,7 +191,6 @@ def _put_partitions(connection: Connection, epoch: Epoch, contents: RawContents,
             frontier=frontier,
             reach=max(run.offsets.end for run in of_source),
             max_event_time=max(newest, default=None),
-            unknown_from=unknown[0].start if unknown else None,
         )
 
 

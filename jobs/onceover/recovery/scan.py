@@ -1,12 +1,12 @@
 """Scan of all of a pipeline's raw, text and compacted: the offsets in unbroken runs, and each run's part in each file.
 
-lines and records -> one row an ID, window and content -> numbered within its ID (a layer) -> cutovers
--> runs of offsets a layer and version
+lines and records -> one row an ID, window and content -> numbered within its ID (a layer)
+-> runs of offsets a layer, version and leader epoch
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import reduce
 
@@ -16,13 +16,14 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from onceover.errors import TerminalError
+from onceover.lines.contract_names import name_contracts
 from onceover.model.conflict import Content
-from onceover.model.contract import Contract, Cutovers
+from onceover.model.contract import Contracts
 from onceover.model.digest import HALVES, Digest
+from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import COMPACTED, LONGEST_RUN, RawContents, RawFile, Run, UnknownLines
 from onceover.model.window import from_ms, to_ms
-from onceover.recovery.cutovers import add_versions, find_cutovers
 from onceover.spark import compacted_files, lines
 from onceover.spark.contract_versions import add_version
 from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
@@ -37,11 +38,10 @@ def scan(
     spark: SparkSession,
     address: str,
     files: Sequence[RawFile],
-    contracts: Sequence[Contract],
-    log_starts: Mapping[KafkaPartition, int],
+    contracts: Contracts,
 ) -> RawContents:
     """Return all that these files hold, of these versions of the contract. Damaged lines, and lines in another window's
-    file, are left out. Runs end at the start of their log, so that the log holds each whole or not at all.
+    file, are left out.
 
     Raises TerminalError for a compacted file that is not as its name says, and for more than a million rows of runs and
     files.
@@ -50,26 +50,20 @@ def scan(
         return RawContents()
     digests = _read_compacted_digests(spark, address, files)
     with closing(_Distinct(spark, address, _order_places(files, digests), contracts)) as distinct:
-        cutovers = Cutovers(len(contracts), distinct.find_cutovers())
-        layers, released, conflicts = distinct.collect_runs(cutovers, log_starts)
+        layers, released, conflicts = distinct.collect_runs()
         contents = tuple(distinct.list_conflicts()) if conflicts else ()
         unknown = tuple(distinct.list_unknown(files))
-    return RawContents(layers, released, contents, digests, cutovers.at, unknown)
+    return RawContents(layers, released, contents, digests, unknown)
 
 
 class _Distinct:
     """A row for each ID, window (or file of quarantine) and content, kept until `close`."""
 
     def __init__(
-        self, spark: SparkSession, address: str, places: Sequence[tuple[int, RawFile]], contracts: Sequence[Contract]
+        self, spark: SparkSession, address: str, places: Sequence[tuple[int, RawFile]], contracts: Contracts
     ) -> None:
-        read = _read(spark, address, places, contracts[-1].window_minutes).transform(add_versions(contracts))
-        self._rows = _number(read).persist(StorageLevel.DISK_ONLY)
-        self._newest = len(contracts)
-
-    def find_cutovers(self) -> dict[KafkaPartition, dict[int, int]]:
-        """Return the cutovers that the versions of these IDs' lines show."""
-        return find_cutovers(self._rows, self._newest)
+        read = _read(spark, address, places, contracts.newest.window_minutes).transform(add_versions(contracts))
+        self._rows, self._cutovers = _number(read).persist(StorageLevel.DISK_ONLY), contracts.cutovers
 
     def list_unknown(self, files: Sequence[RawFile]) -> list[UnknownLines]:
         """Return the lines of other contracts."""
@@ -87,18 +81,16 @@ class _Distinct:
             for row in rows
         ]
 
-    def collect_runs(
-        self, cutovers: Cutovers, log_starts: Mapping[KafkaPartition, int]
-    ) -> tuple[tuple[tuple[Run, ...], ...], tuple[Run, ...], int]:
-        """Return the runs of each layer and those of released records, by version and in order, and the number of rows
-        in conflict."""
-        in_order = Window.partitionBy(*_SOURCE, "released", "layer", "version").orderBy("offset")
+    def collect_runs(self) -> tuple[tuple[tuple[Run, ...], ...], tuple[Run, ...], int]:
+        """Return the runs of each layer and those of released records, each of one leader epoch, by version and in
+        order, and the number of rows in conflict."""
+        of_run = (*_SOURCE, "released", "layer", "version", "leader_epoch")
+        in_order = Window.partitionBy(*of_run).orderBy("offset")
         rows = (
-            self._rows.transform(add_version(cutovers))
+            self._rows.transform(add_version(self._cutovers))
             .withColumn("run", F.col("offset") - F.row_number().over(in_order))
             .withColumn("part", F.expr(f"offset div {LONGEST_RUN}L"))
-            .withColumn("in_log", _is_in_log(log_starts))
-            .groupBy(*_SOURCE, "released", "layer", "version", "run", "part", "in_log", "place")
+            .groupBy(*of_run, "run", "part", "place")
             .agg(
                 F.min("offset").alias("first"),
                 F.max("offset").alias("last"),
@@ -116,14 +108,16 @@ class _Distinct:
                 f"raw has more than {_MOST_ROWS:,} runs and files, as is usual for a topic of transactions; restore a "
                 "backup of the ledger instead"
             )
-        by_run: dict[tuple[int, int, KafkaPartition, int, int, bool], list[Row]] = {}
+        by_run: dict[tuple[int, int, KafkaPartition, int, int, int], list[Row]] = {}
         for row in rows:
             layer = 0 if row.released else row.layer
             source = KafkaPartition(row.generation, row.kafka_partition)
-            by_run.setdefault((layer, row.version, source, row.run, row.part, row.in_log), []).append(row)
+            by_run.setdefault((layer, row.version, source, row.leader_epoch, row.run, row.part), []).append(row)
         runs: dict[int, list[Run]] = {}
-        for (layer, version, source, *_), held in sorted(by_run.items()):
-            runs.setdefault(layer, []).append(_build_run(source, held, version))
+        for (layer, version, source, epoch, *_), held in by_run.items():
+            runs.setdefault(layer, []).append(_build_run(source, held, version, epoch))
+        for of_layer in runs.values():
+            of_layer.sort(key=lambda run: (run.version, run.offsets.source, run.offsets.start))
         released = tuple(runs.pop(0, ()))
         return tuple(tuple(of_layer) for _, of_layer in sorted(runs.items())), released, sum(r.conflicts for r in rows)
 
@@ -151,6 +145,25 @@ class _Distinct:
     def close(self) -> None:
         with suppress(Py4JError, OSError):  # a JVM that died keeps nothing
             self._rows.unpersist()
+
+
+def add_versions(contracts: Contracts) -> Callable[[DataFrame], DataFrame]:
+    """Add to lines with a `contract` the version of these contracts by which each was read, `line_version`, or was
+    released, `line_released`, or the `unknown` contract: the other two are null."""
+    names = [name.decode() for name in name_contracts(contracts)]
+    is_known, is_release = F.col("contract").isin(names), F.col("contract").startswith("R")
+    version = F.substring_index(F.substr("contract", F.lit(2)), "-", 1).cast("int")
+
+    def add(rows: DataFrame) -> DataFrame:
+        return rows.withColumns(
+            {
+                "line_version": F.when(is_known & ~is_release, version),
+                "line_released": F.when(is_known & is_release, version),
+                "unknown": F.when(~is_known, F.col("contract")),
+            }
+        )
+
+    return add
 
 
 def _order_places(files: Sequence[RawFile], digests: Mapping[int, Digest]) -> list[tuple[int, RawFile]]:
@@ -191,7 +204,7 @@ def _read_compacted_digests(spark: SparkSession, address: str, files: Sequence[R
 def _read(spark: SparkSession, address: str, places: Sequence[tuple[int, RawFile]], window_minutes: int) -> DataFrame:
     """Return the intact lines and records that belong to their file's window, or to quarantine."""
     length = F.lit(window_minutes * 60_000)
-    columns = (*_ID, "event_ms", "kafka_timestamp", "contract", *HALVES)
+    columns = (*_ID, "event_ms", "leader_epoch", "kafka_timestamp", "contract", *HALVES)
     numbered = spark.createDataFrame(
         [(n, QUARANTINE if file.window_start is None else to_ms(file.window_start)) for n, file in places], _PLACES
     )
@@ -215,12 +228,15 @@ def _number(read: DataFrame) -> DataFrame:
     of_id, of_content = Window.partitionBy(*_ID), Window.partitionBy(*_ID, *HALVES)
     filed = ~quarantined & (F.max(quarantined).over(of_content) | F.col("line_released").isNotNull())
     differ = (F.min(half).over(of_id) != F.max(half).over(of_id) for half in HALVES)
-    in_turn = Window.partitionBy(*_ID, "released").orderBy(F.col("window_ms") != QUARANTINE, "place", *HALVES)
+    in_turn = Window.partitionBy(*_ID, "released").orderBy(
+        "leader_epoch", F.col("window_ms") != QUARANTINE, "place", *HALVES
+    )
     return (
         read.repartition(*_ID)
         .groupBy(*_ID, "window_ms", F.when(quarantined, F.col("place")).alias("day"), *HALVES, "event_ms")
         .agg(
             F.min("place").alias("place"),
+            F.coalesce(F.max("leader_epoch"), F.lit(NO_EPOCH)).alias("leader_epoch"),
             F.min("kafka_timestamp").alias("kafka_timestamp"),
             F.min("line_version").alias("line_version"),
             F.max("line_released").alias("line_released"),
@@ -236,23 +252,15 @@ def _number(read: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _is_in_log(starts: Mapping[KafkaPartition, int]) -> Column:
-    of_source = (
-        (F.col("generation") == at.generation)
-        & (F.col("kafka_partition") == at.kafka_partition)
-        & (F.col("offset") >= start)
-        for at, start in sorted(starts.items())
-    )
-    return reduce(Column.__or__, of_source, F.lit(False))
-
-
-def _build_run(source: KafkaPartition, rows: Sequence[Row], version: int) -> Run:
+def _build_run(source: KafkaPartition, rows: Sequence[Row], version: int, leader_epoch: int) -> Run:
     newest = max((row.max_event_ms for row in rows if row.max_event_ms is not None), default=None)
     oldest = min((row.oldest_ms for row in rows if row.oldest_ms is not None), default=None)
+    first = min(row.first for row in rows)
     return Run(
-        OffsetRange(source, min(row.first for row in rows), max(row.last for row in rows) + 1),
+        OffsetRange(source, first, max(row.last for row in rows) + 1),
         tuple((row.place, Digest(row.records, *(getattr(row, half) for half in HALVES))) for row in rows),
         None if newest is None else from_ms(newest),
         None if oldest is None else from_ms(oldest),
-        version=version,
+        ((leader_epoch, first),),
+        version,
     )

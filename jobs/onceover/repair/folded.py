@@ -1,4 +1,4 @@
-"""Windows rebuilt from raw format 2: each folded by the task that reads it, the driver asks and puts together.
+"""Windows rebuilt from raw format 3: each folded by the task that reads it, the driver asks and puts together.
 
 What one window does not show, an ID in two of them, the driver finds: among `shared` IDs, which two landed batches
 read, and among the unlanded ones.

@@ -33,8 +33,8 @@ __all__ = ["HEADED", "RECORD", "SCHEMA", "KafkaSource", "add_shard_ends", "name_
 
 RECORD = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, headers BINARY, value BINARY"
 _RECORD = [field.split()[0] for field in RECORD.split(", ")]
-HEADED = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, value BINARY, head BINARY"
-"""What the contract's SQL sees of a record, and the bytes of its line before VALUE."""
+HEADED = f"{RECORD.replace('headers BINARY, ', '')}, leader_epoch INT, head BINARY"
+"""What the contract's SQL sees of a record, its leader epoch, and the bytes of its line before VALUE."""
 _FIELDS: Final = [field.split()[0] for field in HEADED.split(", ")]
 _SHARDS: Final = "onceover.shards"  # a local property of Spark, which tasks see
 SCHEMA = f"{RECORD}, leader_epoch INT, {', '.join(f'{half} BIGINT' for half in HALVES)}"
@@ -136,8 +136,8 @@ def _add_head(records: pa.RecordBatch, head: pa.Array) -> pa.RecordBatch:
 
 
 def add_shard_ends(records: DataFrame, generation: str) -> DataFrame:
-    """Return records of one generation that were read before, in the columns of RECORD with the digest's halves, as
-    `read_shards` returns those of Kafka: the records of each Kafka partition are a shard, which begins at the first."""
+    """Return records of one generation that were read before, in the columns of SCHEMA, as `read_shards`
+    returns those of Kafka: the records of each Kafka partition are a shard, which begins at the first."""
     first, last = F.min("offset"), F.max("offset")
     read = F.struct(
         F.col("kafka_partition"),
@@ -149,13 +149,13 @@ def add_shard_ends(records: DataFrame, generation: str) -> DataFrame:
     ends = records.groupBy("kafka_partition").agg(F.to_json(read).cast("binary").alias("head"))
     none = F.lit(None).cast("binary")
     fixed = {"offset": F.lit(END_OFFSET).cast("bigint"), "kafka_timestamp": F.lit(-1).cast("bigint")}
-    ends = ends.withColumns({**fixed, "key": none, "value": none})
+    ends = ends.withColumns({**fixed, "key": none, "value": none, "leader_epoch": F.lit(None).cast("int")})
 
     def add_heads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield _add_head(batch, join_head(batch, generation))
 
-    return records.select(*_RECORD).mapInArrow(add_heads, HEADED).unionByName(ends)
+    return records.select(*_RECORD, "leader_epoch").mapInArrow(add_heads, HEADED).unionByName(ends)
 
 
 def _add_halves(records: pa.RecordBatch, generation: str) -> pa.RecordBatch:

@@ -27,6 +27,7 @@ FRAMING = Framing(
 _SCHEMA = pa.schema(
     [
         ("kafka_partition", pa.int32()),
+        ("leader_epoch", pa.int32()),
         ("head", pa.binary()),
         ("value", pa.binary()),
         ("event_ms", pa.int64()),
@@ -44,8 +45,8 @@ def record(
     """Return a record of that hour since 1970."""
     head, value = _split_content(kafka_partition, offset)
     counted = {"event_ms": hour * HOUR_MS + minute * 60_000, "k_kind": kind, "m_events": 1, "m_amount": amount}
-    return {"window_ms": hour * HOUR_MS, "kafka_partition": kafka_partition, "offset": offset, "head": head,
-            "value": value, **counted}  # fmt: skip
+    return {"window_ms": hour * HOUR_MS, "kafka_partition": kafka_partition, "offset": offset,
+            "leader_epoch": offset % 5, "head": head, "value": value, **counted}  # fmt: skip
 
 
 def quarantined(offset: int, reason: str = "tombstone") -> dict[str, Any]:
@@ -76,7 +77,7 @@ def encode_row(row: Mapping[str, Any]) -> bytes:
     content = _make_record(row["kafka_partition"], row["offset"])
     texts = [row.get(name) for name in ("k_kind", "m_events", "m_amount")] if "event_ms" in row else [row["reason"]]
     columns = tuple(None if text is None else str(text).encode() for text in texts)
-    return encode(Line(content, row.get("event_ms"), CONTRACT, columns)) + b"\n"
+    return encode(Line(content, row.get("event_ms"), CONTRACT, columns, row.get("leader_epoch"))) + b"\n"
 
 
 def compute_sums(rows: Sequence[Mapping[str, Any]]) -> list[tuple[int, Digest, int]]:

@@ -12,6 +12,7 @@ from bench.large_ledger import pipeline
 from onceover.ledger.catalog import read_registered, register_pipeline, restore_contracts
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import as_driver
+from onceover.ledger.log_cuts import is_uncompared
 from onceover.ledger.rebuilt import expire_rows_without_raw, insert_windows
 from onceover.ledger.releases import list_releases
 from onceover.model.contract import Column, Columns, Cutovers
@@ -46,21 +47,27 @@ def test_second_rebuild_keeps_rows_that_had_no_raw(connection: Connection) -> No
     assert expire_rows_without_raw(connection, registered, [NOON]) == [], "raw gave these rows since"
 
 
-def test_rebuild_waits_for_what_the_log_may_have_changed(connection: Connection) -> None:
+def test_rebuilt_ledger_waits_for_the_logs_comparison(connection: Connection) -> None:
     registered, at = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS), SOURCE
 
     def run(start: int, end: int, *epochs: tuple[int, int]) -> Run:
         held = ((0, Digest(end - start, start)),)
         return Run(OffsetRange(at, start, end), held, None, None, leader_epochs=epochs)
 
+    def list_epochs() -> list[object]:
+        rows = connection.execute(
+            "SELECT leader_epochs FROM onceover.batch_range JOIN onceover.batch USING (batch_id) "
+            "WHERE pipeline = %s ORDER BY start_offset",
+            [registered.name],
+        )
+        return [row["leader_epochs"] for row in rows]
+
     file = RawFile("/unread.log", 100, window_start=NOON)
     with as_driver(connection, registered.name, "test") as epoch:
         runs = RawContents(((run(0, 10), run(10, 20, (1, 10)), run(20, 30)),))
-        write_ledger(connection, epoch, registered, [file], runs, KnownLogs(held=[OffsetRange(at, 5, 60)]))
-    rows = connection.execute(
-        "SELECT unknown_from FROM onceover.kafka_partition WHERE pipeline = %s", [registered.name]
-    ).fetchall()
-    assert rows == [{"unknown_from": 5}], "before 5 the log has nothing left to compare"
+        write_ledger(connection, epoch, registered, [file], runs, KnownLogs())
+    assert list_epochs() == [[], [[1, 10]], []]
+    assert is_uncompared(connection, registered.name, at.generation), "no window is certified until it is"
     (row,) = connection.execute("SELECT last_value > 1e9 AS is_beyond FROM onceover.expiry_expiry_id_seq").fetchall()
     assert row["is_beyond"], "no file of the lost ledger's has the number of a later expiry"
 
@@ -79,7 +86,7 @@ def test_restored_contracts_replace_the_first_and_cut_batches(connection: Connec
         return Run(OffsetRange(source, start, end), ((0, Digest(end - start, start)),), None, None, version=version)
 
     layer = (run(0, 10, 1), run(12, 20, 2), run(0, 7, 2, other), run(20, 25, 3))
-    contents = RawContents((layer,), (run(3, 4, 2), run(5, 6, 3)), cutovers=restored.cutovers.at)
+    contents = RawContents((layer,), (run(3, 4, 2), run(5, 6, 3)))
     assert find_read_nowhere(contents) == ()
     assert find_read_nowhere(replace(contents, layers=(layer[1:],))) == (run(3, 4, 2).offsets, run(5, 6, 3).offsets)
     with as_driver(connection, made.name, "test") as epoch:

@@ -30,6 +30,7 @@ def list_fields(data: bytes) -> dict[str, object]:
         "kafka_partition": record.source.kafka_partition,
         "offset": record.offset,
         "event_ms": line.event_ms,
+        "leader_epoch": line.leader_epoch,
         "kafka_timestamp": record.kafka_timestamp,
         "key": record.key,
         "headers": escape_headers(record.headers),

@@ -16,6 +16,7 @@ from onceover.lines.escapes import CorruptLineError, escape_headers
 from onceover.lines.frame import frame
 from onceover.lines.read import Lines, read
 from onceover.lines.reference import (
+    MAX_EPOCH,
     MAX_EVENT_MS,
     Line,
     compute_digest,
@@ -54,15 +55,20 @@ def _to_bytes(value: object) -> bytes | None:
     return None if value is None else str(value).encode()
 
 
+epochs = st.none() | st.integers(0, MAX_EPOCH)
 placed = st.builds(
-    lambda record, event_ms, a, b: Line(record, event_ms, CONTRACT, (_to_bytes(a), _to_bytes(b))),
+    lambda record, event_ms, a, b, epoch: Line(record, event_ms, CONTRACT, (_to_bytes(a), _to_bytes(b)), epoch),
     records,
     st.integers(0, MAX_EVENT_MS),
     texts,
     integers,
+    epochs,
 )
 quarantined = st.builds(
-    lambda r, reason: Line(r, None, CONTRACT, (reason.encode(),)), records, st.text("ab\t\\", max_size=9)
+    lambda r, reason, epoch: Line(r, None, CONTRACT, (reason.encode(),), epoch),
+    records,
+    st.text("ab\t\\", max_size=9),
+    epochs,
 )
 
 
@@ -79,6 +85,7 @@ def _frame(lines: list[Line]) -> bytes:
             "headers": pa.array([escape_headers(line.record.headers) or None for line in lines], pa.binary()),
             "value": pa.array([line.record.value for line in lines], pa.binary()),
             "event_ms": pa.array([line.event_ms for line in lines], pa.int64()),
+            "leader_epoch": pa.array([line.leader_epoch for line in lines], pa.int32()),
             **{name: pa.array(column, pa.binary()) for name, column in zip(names, columns, strict=True)},
         }
     )
@@ -103,9 +110,11 @@ def _make_line(some: random.Random) -> Line:
     headers = tuple((some.choice(["", "h", "a=b;"]), nullable()) for _ in range(some.choice([0, 0, 1, 2])))
     offset, stamp = some.choice([0, 1, some.randrange(2**63 - 1), 2**63 - 2]), some.randrange(-(2**63), 2**63)
     record = Record(source, offset, stamp, nullable(), headers, nullable())
+    epoch = some.choice([None, 0, 7, MAX_EPOCH])
     if some.random() < 0.2:
-        return Line(record, None, CONTRACT, (some.choice([b"", b"tombstone", b"a\tb\\"]),))
-    return Line(record, some.choice([0, some.randrange(MAX_EVENT_MS), MAX_EVENT_MS]), CONTRACT, (nullable(), b"1"))
+        return Line(record, None, CONTRACT, (some.choice([b"", b"tombstone", b"a\tb\\"]),), epoch)
+    event_ms = some.choice([0, some.randrange(MAX_EVENT_MS), MAX_EVENT_MS])
+    return Line(record, event_ms, CONTRACT, (nullable(), b"1"), epoch)
 
 
 def _damage(data: bytes, some: random.Random) -> bytes:
@@ -195,6 +204,7 @@ def _assert_same(found: Lines, row: int, line: Line) -> None:
     assert found.kafka_partition[row] == line.record.source.kafka_partition
     assert found.offset[row] == line.record.offset
     assert found.event_ms[row] == (-1 if line.event_ms is None else line.event_ms)
+    assert found.leader_epoch[row] == (-1 if line.leader_epoch is None else line.leader_epoch)
     assert found.contracts[found.contract[row]].decode() == line.contract
     assert Digest(1, *map(int, found.parts[row])) == compute_digest([line.record])
 
@@ -212,7 +222,7 @@ def test_columns_return_with_their_types(lines: list[Line]) -> None:
 PLAIN = encode(
     Line(Record(KafkaPartition(GENERATION, 3), 42, 1_700_000_000_000, b"k", (), b"v"), 1, CONTRACT, (b"a", b"1"))
 )
-QUARANTINED = PLAIN.replace(b"0000000000001\tV1", b"-------------\tV1")
+QUARANTINED = PLAIN.replace(b"\t0000000000001\t", b"\t-------------\t")
 
 
 def _forge(line: bytes, old: bytes, new: bytes) -> bytes:
@@ -238,11 +248,14 @@ def _forge(line: bytes, old: bytes, new: bytes) -> bytes:
         _forge(PLAIN, b" 00000001700000000000", b" 10000001700000000000"),
         _forge(PLAIN, b"\t0000000000001\t", b"\t000000000000x\t"),
         _forge(PLAIN, b"\t0000000000001\t", b"\t001\t"),
+        _forge(PLAIN, b"\t----------\t", b"\t2147483648\t"),  # 2^31
+        _forge(PLAIN, b"\t----------\t", b"\t-000000001\t"),
+        _forge(PLAIN, b"\t----------\t", b"\t7\t"),
         _forge(PLAIN, b"\tV1-", b"\tV0-"),
         _forge(PLAIN, b"\tV1-00c0ffee00c0ffee\ta\t1", b""),
         _forge(QUARANTINED, b"\t1", b"\t2"),  # two columns where a reason belongs
     ],
-    ids=range(16),
+    ids=range(19),
 )
 def test_line_that_is_wrong_under_a_right_hash_is_not_intact(forged: bytes) -> None:
     assert isinstance(_decode(forged), str)

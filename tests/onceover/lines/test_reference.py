@@ -15,6 +15,7 @@ from onceover.lines.escapes import CorruptLineError, escape_headers, unescape_he
 from onceover.lines.reference import (
     ID,
     LONGEST_COLUMNS,
+    MAX_EPOCH,
     MAX_EVENT_MS,
     Line,
     decode,
@@ -30,6 +31,7 @@ PLAIN = Line(
     1_357_016_400_000,
     CONTRACT,
     (b"JFK", b"2", None),
+    leader_epoch=7,
 )
 
 awkward = st.lists(st.sampled_from([b"\\", b"\t", b"\n", b"\r", b"\0", b"\\N", b"\\=", b"\\;", b"=", b";", b"\xf0"]))
@@ -47,19 +49,21 @@ records = st.builds(
     nullable,
 )
 contracts = st.sampled_from([CONTRACT, "R999999999-0123456789abcdef"])
+epochs = st.none() | st.integers(0, MAX_EPOCH)
 lines = st.builds(
     Line,
     records,
     st.integers(0, MAX_EVENT_MS),
     contracts,
     st.none() | st.lists(nullable, max_size=3).map(tuple).filter(lambda columns: columns != (b"\\E",)),
-) | st.builds(Line, records, st.none(), contracts, st.tuples(some_bytes))
+    epochs,
+) | st.builds(Line, records, st.none(), contracts, st.tuples(some_bytes), epochs)
 
 
 def test_line_looks_as_documented() -> None:
     assert encode(PLAIN) == (
         b'00c0ffee-00003-0000000000000000042 00000001357016400123\tJFK\ttrace\\=7\t{"delay":2}\t'
-        b"1357016400000\tV1-00c0ffee00c0ffee\tJFK\t2\t\\N\t8f2c593bfe5b2e9d"
+        b"1357016400000\t0000000007\tV1-00c0ffee00c0ffee\tJFK\t2\t\\N\t709fbc0a1519cf1a"
     )
 
 
@@ -72,7 +76,7 @@ def test_quarantined_line_has_dashes_for_event_time_and_a_reason() -> None:
     line = Line(Record(SOURCE, 42, -1, None, (), b"\t\n"), None, CONTRACT, (b"unparseable: a\tb",))
     assert encode(line)[:-16] == (
         rb"00c0ffee-00003-0000000000000000042 -0000000000000000001" + b"\t\\N\t\t\\t\\n"
-        b"\t-------------\tV1-00c0ffee00c0ffee\tunparseable: a\\tb\t"
+        b"\t-------------\t----------\tV1-00c0ffee00c0ffee\tunparseable: a\\tb\t"
     )
     assert (line.reason, PLAIN.reason) == ("unparseable: a\tb", None)
 

@@ -52,7 +52,7 @@ def test_content_that_is_no_marker_is_refused(content: bytes) -> None:
 
 def test_marker_of_another_format_names_both_formats() -> None:
     other = json.dumps({**json.loads(MARKER.to_bytes()), "format": 1}).encode()
-    with pytest.raises(OtherFormatError, match=r"of format 1, and .* format 2: run the version .* another raw_root"):
+    with pytest.raises(OtherFormatError, match=r"of format 1, and .* format 3: run the version .* another raw_root"):
         parse_marker(other)
 
 

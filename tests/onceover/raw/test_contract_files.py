@@ -9,8 +9,9 @@ import pytest
 
 from onceover.errors import TerminalError, UsageError
 from onceover.lines.contract_names import name_contract
-from onceover.model.contract import Contract, Key, Measure
+from onceover.model.contract import Contract, Contracts, Cutovers, Key, Measure
 from onceover.model.json_text import to_json
+from onceover.model.offsets import KafkaPartition
 from onceover.raw import contract_files
 from onceover.raw.contract_files import keep_contracts, read_contracts
 from onceover.raw.layout import Layout
@@ -23,13 +24,16 @@ FIRST = Contract(
 )  # fmt: skip
 SECOND, THIRD = replace(FIRST, event_time="value.at + 1"), replace(FIRST, event_time="value.at + 2")
 
+DAMAGED = "empty torn list object number bare no_object another deep no_cutovers short zz 1.9 -5 10^30".split()  # noqa: SIM905
+
 
 def name(contract: Contract, version: int) -> str:
     return f"{name_contract(contract, version)}.json"
 
 
-def write(contract: Contract) -> bytes:
-    return to_json({"name": "any", "contract": contract, "columns": {}}, indent=1).encode()
+def write(contract: Contract, cutovers: list[list[object]] | None = None) -> bytes:
+    values = {"name": "any", "contract": contract, "cutovers": cutovers or [], "columns": {}}
+    return to_json(values, indent=1).encode()
 
 
 @pytest.fixture
@@ -55,17 +59,59 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 
 
 def test_contracts_are_read_from_version_1_on(stored: dict[str, bytes]) -> None:
-    assert read_contracts("", LAYOUT) == ()
+    assert read_contracts("", LAYOUT) is None
     versions = [replace(FIRST, event_time=f"value.at + {n}") for n in range(1, 12)]
     stored |= {name(each, n): write(each) for n, each in enumerate(versions, 1)}
     stored |= {f".{name(FIRST, 12)}.0.tmp": b"half", "README": b"a person's"}
-    assert read_contracts("", LAYOUT) == tuple(versions)
+    assert read_contracts("", LAYOUT) == Contracts(tuple(versions), Cutovers(11))
+
+
+def test_cutovers_are_read_with_their_version(stored: dict[str, bytes]) -> None:
+    stored |= {
+        name(FIRST, 1): write(FIRST),
+        name(SECOND, 2): write(SECOND, [["00c0ffee", 0, 7], ["00c0ffee", 3, 0]]),
+        name(THIRD, 3): write(THIRD, [["00c0ffee", 0, 9]]),
+    }
+    contracts = read_contracts("", LAYOUT)
+    assert contracts is not None
+    assert contracts.cutovers == Cutovers(
+        3, {KafkaPartition("00c0ffee", 0): {2: 7, 3: 9}, KafkaPartition("00c0ffee", 3): {2: 0}}
+    )
 
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"[]", b"{}", b"7", b'{"contract": {}}', b'{"contract": []}', write(SECOND), b"[" * 100_000],
-    ids=["empty", "torn", "list", "object", "number", "no fields", "no object", "another", "deep"],
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b"7",
+        b'{"contract": {}}',
+        b'{"contract": []}',
+        write(SECOND),
+        b"[" * 100_000,
+        to_json({"contract": FIRST}).encode(),
+        *(write(FIRST, [each]) for each in (["00c0ffee", 0], ["zz", 0, 1], ["00c0ffee", 0, 1.9], ["00c0ffee", 0, -5])),
+        write(FIRST, [["00c0ffee", 0, 10**30]]),
+    ],
+    ids=[
+        "empty",
+        "torn",
+        "list",
+        "object",
+        "number",
+        "bare",
+        "no_object",
+        "another",
+        "deep",
+        "no_cutovers",
+        "short",
+        "zz",
+        "1.9",
+        "-5",
+        "10^30",
+    ],
 )
 def test_damaged_contract_is_refused_by_its_path(stored: dict[str, bytes], content: bytes) -> None:
     stored[name(FIRST, 1)] = content
@@ -110,7 +156,7 @@ def test_contracts_that_no_cutover_leads_between_are_refused(stored: dict[str, b
 def test_missing_files_are_written_and_others_refused(stored: dict[str, bytes]) -> None:
     names = {name_contract(FIRST, 1): write(FIRST), name_contract(SECOND, 2): write(SECOND)}
     keep_contracts("", LAYOUT, names, names.__getitem__)
-    assert read_contracts("", LAYOUT) == (FIRST, SECOND)
+    assert read_contracts("", LAYOUT) == Contracts((FIRST, SECOND), Cutovers(2))
     keep_contracts("", LAYOUT, names, dict[str, bytes]().__getitem__)
     with pytest.raises(UsageError, match=rf"does not know the contract of {FOLDER}/{name(SECOND, 2)}.*migrate things"):
         keep_contracts("", LAYOUT, list(names)[:1], names.__getitem__)

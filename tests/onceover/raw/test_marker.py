@@ -59,8 +59,8 @@ def test_unreadable_marker_is_named_and_can_be_followed(markers: MarkerFiles) ->
 
 
 def test_marker_of_another_format_is_never_replaced(markers: MarkerFiles) -> None:
-    other = MARKER.to_bytes().replace(b'"format": 2', b'"format": 1')
+    other = MARKER.to_bytes().replace(b'"format": 3', b'"format": 2')
     SmallFiles(address("webhdfs")).create(f"{markers.folder}/1.json", other)
     for read in (markers.read_newest, markers.read_newest_readable):
-        with pytest.raises(OtherFormatError, match=f"{markers.folder}/1.json on HDFS says that raw is of format 1"):
+        with pytest.raises(OtherFormatError, match=f"{markers.folder}/1.json on HDFS says that raw is of format 2"):
             read()

@@ -100,6 +100,7 @@ def test_records_that_were_read_before_end_like_a_shard(spark: SparkSession) -> 
     halves = ", ".join(f"offset * {n} AS {half}" for n, half in enumerate(HALVES, 2))
     records = spark.range(5, 10).selectExpr(
         "CAST(id % 2 AS INT) AS kafka_partition", "id AS offset", "id - 7 AS kafka_timestamp",
+        "CAST(id + 1 AS INT) AS leader_epoch",
         *(f"CAST(NULL AS BINARY) AS {name}" for name in ("key", "headers", "value")),
     ).selectExpr("*", *halves.split(", "))  # fmt: skip
     rows = add_shard_ends(records, "00c0ffee").collect()
@@ -108,7 +109,8 @@ def test_records_that_were_read_before_end_like_a_shard(spark: SparkSession) -> 
         ShardRead(0, 6, Digest(2, 28, 42, 56, 70), 1, {-1: (6, 8)}),
         ShardRead(1, 5, Digest(3, 42, 63, 84, 105), 0, {-1: (5, 9)}),
     ]
-    assert sorted(row.offset for row in rows if row.offset != END_OFFSET) == [5, 6, 7, 8, 9]
+    read = sorted((row.offset, row.leader_epoch) for row in rows if row.offset != END_OFFSET)
+    assert read == [(5, 6), (6, 7), (7, 8), (8, 9), (9, 10)], "the line that is released keeps its record's epoch"
 
 
 @pytest.mark.spark

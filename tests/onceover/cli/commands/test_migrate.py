@@ -10,7 +10,7 @@ import pytest
 
 from onceover.context import PipelineContext
 from onceover.ingest import cutover
-from onceover.ingest.cutover import Check, Migration, Search
+from onceover.ingest.cutover import Check, Migration
 from onceover.model.offsets import KafkaPartition
 
 Asked = list[tuple[str, str, bool]]
@@ -23,9 +23,7 @@ DONE = Migration(
 def asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     found: Asked = []
 
-    def migrate(
-        context: PipelineContext, check: Check, search: Search, who: str, why: str, *, write: bool
-    ) -> Migration:
+    def migrate(context: PipelineContext, check: Check, who: str, why: str, *, write: bool) -> Migration:
         found.append((context.name, why, write))
         return DONE
 

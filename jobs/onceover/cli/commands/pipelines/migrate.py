@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
@@ -12,12 +12,10 @@ from onceover.cli.arguments import AsJson, PipelineName, Reason, get_user, requi
 from onceover.cli.exit_codes import TRY_LATER, WRONG_TOML, format_epilog
 from onceover.cli.output import draw_table, get_stderr, print_json, say
 from onceover.config.pipelines import name_toml
-from onceover.context import PipelineContext, open_pipeline
+from onceover.context import open_pipeline
 from onceover.ingest import cutover
 from onceover.ingest.cutover import Check, Migration
 from onceover.model.contract import Columns, Contract
-from onceover.model.offsets import KafkaPartition
-from onceover.recovery.cutovers import search_raw
 from onceover.spark.contract_diff import check_change
 from onceover.spark.session import build
 
@@ -48,7 +46,7 @@ def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = Fal
     with open_pipeline(pipeline, "pipelines migrate") as context:
         why = "a dry run" if dry_run else require_reason(reason, "a migration", ", or --dry-run")
         done = cutover.migrate_contract(
-            context, _make_check(name_toml(context.name)), _search, get_user(), why, write=not dry_run
+            context, _make_check(name_toml(context.name)), get_user(), why, write=not dry_run
         )
     if json:
         print_json({**done.as_dict(), "dry_run": dry_run})
@@ -58,20 +56,15 @@ def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = Fal
 
 def _make_check(file: str) -> Check:
     def check(old: Contract, new: Contract) -> tuple[Columns, list[str]]:
-        with _open_spark("checks the SQL") as spark:
+        with _open_spark() as spark:
             return check_change(spark, old, new, file)
 
     return check
 
 
-def _search(context: PipelineContext, contracts: Sequence[Contract]) -> Mapping[KafkaPartition, Mapping[int, int]]:
-    with _open_spark("searches raw for the first offset of each version") as spark:
-        return search_raw(spark, context, contracts)
-
-
 @contextmanager
-def _open_spark(what: str) -> Iterator[Any]:
-    with get_stderr().status(f"Spark {what} ..."):
+def _open_spark() -> Iterator[Any]:
+    with get_stderr().status("Spark checks the SQL ..."):
         spark = build("onceover pipelines migrate")
         try:
             yield spark
