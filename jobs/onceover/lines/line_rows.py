@@ -1,10 +1,6 @@
-"""Lines as rows that Spark can shuffle: what is held of each, the records that are evaluated by VALUE, and the bytes.
+"""Lines as rows whose VALUE Spark evaluates: what a fold keeps of each, and the record with the contract of its ID.
 
-A window that one task cannot fold alone is read in splits; a row for each line goes to the part of its ID, where the
-lines of all splits are folded together. Each piece also has a row without an offset, with its number of corrupt lines.
-
-Lines of another contract than their ID's are known by themselves, and so are those without columns. Those that differ
-from others of their ID in columns alone are not: a fold that names such lines is repeated with the records of all.
+Each piece also has a row without an offset, with its number of corrupt lines.
 """
 
 from __future__ import annotations
@@ -17,20 +13,19 @@ import pyarrow as pa
 
 from onceover.lines import records
 from onceover.lines.accounts import Accounts
-from onceover.lines.fold import choose_part, fold
-from onceover.lines.folded_window import FoldedWindow, Shuffled
+from onceover.lines.fold import fold
+from onceover.lines.folded_window import FoldedUnit, slice_lines
 from onceover.lines.frame import get_data
 from onceover.lines.judge import NOT_EVALUATED
-from onceover.lines.read import Lines
-from onceover.lines.typed_lines import TypedLines
-from onceover.lines.window_lines import WindowLines
+from onceover.lines.units import UnitPiece
+from onceover.lines.window_lines import WindowLines, hold_lines
 
 VALUE_FIELDS: Final = ("kafka_timestamp", "key", "value")
 """What a contract evaluates of a record."""
 
 SCHEMA: Final = pa.schema(
     [
-        ("part", pa.int32()),
+        ("unit", pa.int32()),
         ("source", pa.int64()),
         ("offset", pa.int64()),
         ("line_ms", pa.int64()),
@@ -42,61 +37,44 @@ SCHEMA: Final = pa.schema(
         ("position", pa.int64()),
         ("corrupt", pa.int64()),
         ("line", pa.binary()),  # its bytes, if they are wanted
-        ("place", pa.int32()),  # of the ID's contract among the accounts' ones, if VALUE is evaluated
+        ("place", pa.int32()),  # of the ID's contract among the accounts' ones
         *(records.SCHEMA.field(name) for name in VALUE_FIELDS),
     ]
 )
 EVALUATED: Final = "evaluated"
 
 
-def make_rows(
-    lines: Lines, typed: TypedLines, accounts: Accounts, parts: int, *, every: bool, whole: bool = False
-) -> pa.Table:
-    """Return rows of SCHEMA, and the typed columns, for the lines that `typed` holds. VALUE is evaluated of those that
-    have another contract than their ID, or no columns, and with `every` of all. Their records come with them, and with
-    `whole` the bytes of all lines."""
-    held, rows = typed.lines, len(typed)
-    place = _find_contracts(held, accounts)
-    numbers = {name: number for number, name in enumerate(accounts.contracts)}
-    own = np.array([numbers.get(name, -1) for name in held.contracts], np.int64)[held.contract] == place
-    needed = np.ones(rows, bool) if every else ~(own & held.has_columns)
-    intact = np.flatnonzero(lines.intact)
-    found = records.read_records(lines, intact[needed]).select(VALUE_FIELDS)
-    of_records = found.take(pa.array(np.cumsum(needed) - 1, mask=~needed))
-    names = pa.array(held.contracts, pa.binary())
-    own_columns = [
-        pa.array(choose_part(held, parts).astype(np.int32)),
+def make_rows(piece: UnitPiece, accounts: Accounts, *, whole: bool = False) -> pa.Table:
+    """Return the rows of a piece; with `whole`, the bytes of each line come too."""
+    held = hold_lines(piece.lines, piece.position, compacted=piece.compacted)
+    count = len(held)
+    found = records.read_records(piece.lines, np.flatnonzero(piece.lines.intact)).select(VALUE_FIELDS)
+    rows = [
+        pa.array(np.full(count, piece.unit, np.int32)),
         pa.array(held.source),
         pa.array(held.offset),
         pa.array(held.event_ms),
         _as_binary(held.content),
         pa.array(held.hash.view(np.int64)),
-        names.take(pa.array(held.contract)),
+        pa.array(held.contracts, pa.binary()).take(pa.array(held.contract)),
         pa.array(held.has_columns),
         pa.array(held.compacted),
         pa.array(held.position),
-        pa.nulls(rows, pa.int64()),
-        _slice_lines(lines, intact) if whole else pa.nulls(rows, pa.binary()),
-        pa.array(place.astype(np.int32), mask=~needed),
-        *of_records.columns,
-        *typed.columns.columns,
+        pa.nulls(count, pa.int64()),
+        slice_lines(piece.lines) if whole else pa.nulls(count, pa.binary()),
+        pa.array(_find_contracts(held, accounts)),
+        *found.columns,
     ]
-    schema = pa.schema([*SCHEMA, *typed.columns.schema])
-    table = pa.table(own_columns, schema=schema)
-    return pa.concat_tables([table, pa.Table.from_pylist([{"part": 0, "corrupt": held.corrupt}], schema)])
+    corrupt = {"unit": piece.unit, "corrupt": held.corrupt}
+    return pa.concat_tables([pa.table(rows, schema=SCHEMA), pa.Table.from_pylist([corrupt], SCHEMA)])
 
 
-def fold_rows(rows: pa.Table, accounts: Accounts) -> FoldedWindow | Shuffled:
-    """Fold the rows of one part, of which EVALUATED is a column: the event time that VALUE gives, as `fold` takes it,
-    null where it was not asked; where it was, VALUE gave the typed columns, too. The result's rows are those of the
-    records that count, with all their columns."""
+def fold_rows(rows: pa.Table, accounts: Accounts) -> FoldedUnit:
+    """Fold the rows of one unit, of which EVALUATED is a column: the event time that VALUE gives, as `fold` takes it.
+    VALUE gave the typed columns, too. The result's rows have all columns of those that count."""
     lines, rows = _read_rows(rows)
-    evaluated = rows.column(EVALUATED).fill_null(NOT_EVALUATED).to_numpy()
-    folded = fold(lines, accounts, evaluated)
-    if len(folded.evaluate) or (evaluated[folded.counting[folded.from_value]] == NOT_EVALUATED).any():
-        return Shuffled.NEEDS_VALUE
-    by_value = int((evaluated[folded.counting] != NOT_EVALUATED).sum())
-    return FoldedWindow(replace(folded.summary, by_value=by_value), rows.take(folded.counting))
+    folded = fold(lines, accounts, rows.column(EVALUATED).fill_null(NOT_EVALUATED).to_numpy())
+    return FoldedUnit(replace(folded.summary, by_value=len(folded.counting)), rows.take(folded.counting))
 
 
 def _read_rows(rows: pa.Table) -> tuple[WindowLines, pa.Table]:
@@ -125,12 +103,7 @@ def _find_contracts(held: WindowLines, accounts: Accounts) -> np.ndarray:
     place = np.empty(len(held), np.int32)
     order = np.lexsort((held.offset, held.source))
     place[order] = accounts.contract.find(held.source[order], held.offset[order])
-    return np.where(place < 0, accounts.newest, place)
-
-
-def _slice_lines(lines: Lines, rows: np.ndarray) -> pa.Array:
-    bounds = zip(lines.start[rows].tolist(), lines.end[rows].tolist(), strict=True)
-    return pa.array([bytes(lines.data[start:end]) for start, end in bounds], pa.binary())
+    return np.where(place < 0, np.int32(accounts.newest), place)
 
 
 def _as_binary(content: np.ndarray) -> pa.Array:

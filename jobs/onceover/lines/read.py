@@ -7,7 +7,7 @@ Nothing that a file holds raises: a torn, damaged or foreign line is a line that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import xxhash
@@ -59,6 +59,13 @@ class Lines:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def select(self, rows: np.ndarray) -> Lines:
+        """Return these lines alone, which are in order."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in _ARRAYS})
+
+
+_ARRAYS = tuple(each.name for each in fields(Lines) if each.name not in ("data", "contracts"))
 
 
 def read(data: memoryview) -> Lines:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -10,12 +10,11 @@ from pyspark.sql import functions as F
 from onceover.model.contract import SKIPPED, Contract, Measure
 
 
-def aggregate(contract: Contract, beside: Sequence[str] = ()) -> Callable[[DataFrame], DataFrame]:
-    """Group by `window_ms` (the window's start), the columns `beside` and keys, null being a key like any other, into
-    the measures.
+def aggregate(contract: Contract) -> Callable[[DataFrame], DataFrame]:
+    """Group by `window_ms` (the window's start) and keys, null being a key like any other, into the measures.
 
     Takes the columns of `interpret`, of the records that count, and `window_ms` (made from `event_ms` if absent).
-    Returns `window_ms`, those columns, and the contract's own names, in its order.
+    Returns `window_ms` and the contract's own names, in its order.
     """
     length = contract.window_minutes * 60_000
     keys = [F.col(f"k_{key.name}").alias(key.name) for key in contract.keys]
@@ -24,7 +23,7 @@ def aggregate(contract: Contract, beside: Sequence[str] = ()) -> Callable[[DataF
     def group(records: DataFrame) -> DataFrame:
         if "window_ms" not in records.columns:
             records = records.withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
-        return records.groupBy("window_ms", *beside, *keys).agg(*measures)
+        return records.groupBy("window_ms", *keys).agg(*measures)
 
     return group
 

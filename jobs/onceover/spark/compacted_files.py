@@ -25,7 +25,7 @@ _WRITTEN = "window_ms bigint, path string, length bigint"
 
 
 def write(selected: DataFrame, address: str, folder: str) -> list[LineFile]:
-    """Write these lines, in the columns of `shuffled_lines.LINE`, to the raw store at that address: a file for each
+    """Write these lines, in the columns of `fold_tasks.LINE`, to the raw store at that address: a file for each
     window, of a new name below the folder. Return the files; one that a task did not complete is not among them."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

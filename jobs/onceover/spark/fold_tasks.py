@@ -1,15 +1,16 @@
 """Window files read and folded by tasks, each of which has several: nothing moves between windows but rows to sum.
 
-task numbers -> each task's files, to their frozen length -> lines -> folded window by window
--> a row for each group of its records that count, and one for each window with its summary
+task numbers -> each task's files, to their frozen length -> lines in units -> folded unit by unit
+-> a row for each group of a window's records that count, and one with its summary; or the lines that count
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 import numpy as np
@@ -17,18 +18,22 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from onceover.errors import OnceoverError
+from onceover.errors import OnceoverError, TerminalError
+from onceover.lines import units
 from onceover.lines.accounts import Accounts
-from onceover.lines.chunks import Piece
-from onceover.lines.folded_window import FoldedWindow, Shuffled, fold_window
+from onceover.lines.chunks import CHUNK, Piece
+from onceover.lines.folded_window import OF_LINE, FoldedUnit, fold_units
 from onceover.lines.grouping import Grouping
 from onceover.lines.packing import pack
 from onceover.lines.summary import WindowSummary
 from onceover.lines.typed_lines import ColumnFormats
+from onceover.lines.units import FilePiece, UnitPiece, cut_units
+from onceover.model.window import format_moment, from_ms
 from onceover.raw.frozen_file import FrozenFiles, FrozenText
 from onceover.spark.line_columns import LineColumns
 
 SUMMARY: Final = "__onceover_summary"  # no key or measure has that name
+LINE: Final = "window_ms bigint, source bigint, offset bigint, line binary"
 _OWN = [("window_ms", pa.int64()), (SUMMARY, pa.binary())]
 _BATCH = 65_536  # rows that go to the JVM together
 _EXPANSION = 8  # bytes of text for a byte of a compacted file, about
@@ -54,19 +59,21 @@ class WindowFile:
 
 @dataclass(frozen=True, slots=True)
 class WindowOutcome:
-    """A window's summary, or why it has none: it is left to the shuffle, or its file could not be read (`error`). That
-    of a `part` is of some of its IDs."""
+    """A window's summary, or why it has none: some of its records count by their VALUE, or its file could not be read
+    (`error`)."""
 
     summary: WindowSummary | None = None
-    shuffled: Shuffled | None = None
+    needs_value: bool = False
     error: str | None = None
-    part: int = 0
 
 
 class LineReader(Protocol):
     """Reads a file's lines to its frozen length, as `FrozenFiles` does."""
 
-    def read_lines(self, path: str, length: int) -> Generator[Piece, None, None]: ...
+    def read_lines(self, path: str, length: int, chunk: int) -> Generator[Piece, None, None]: ...
+
+
+Run = Callable[[LineReader, Sequence[WindowFile]], Iterator[pa.RecordBatch]]
 
 
 def fold_files(spark: SparkSession, address: str, files: Sequence[WindowFile], columns: LineColumns) -> DataFrame:
@@ -75,26 +82,38 @@ def fold_files(spark: SparkSession, address: str, files: Sequence[WindowFile], c
 
     Lazy, and each action reads HDFS again.
     """
+    run = partial(run_task, formats=columns.formats, grouping=columns.grouping, unit_bytes=units.UNIT_BYTES)
+    return run_tasks(spark, address, files, run, make_schema(columns))
+
+
+def select_lines(spark: SparkSession, address: str, files: Sequence[WindowFile], columns: LineColumns) -> DataFrame:
+    """Return a line of each record that counts, without its newline, in the columns of LINE; IDs sort by source and
+    offset. An action fails for a file that cannot be read, and for a window to which `fold_files` gives no summary."""
+    run = partial(_select_lines, formats=columns.formats, unit_bytes=units.UNIT_BYTES)
+    return run_tasks(spark, address, files, run, LINE)
+
+
+def make_schema(columns: LineColumns) -> StructType:
+    """Return the columns of `fold_files`."""
+    return StructType([StructField("window_ms", LongType()), StructField(SUMMARY, BinaryType()), *columns.grouped])
+
+
+def run_tasks(
+    spark: SparkSession, address: str, files: Sequence[WindowFile], run: Run, schema: StructType | str
+) -> DataFrame:
+    """Return the rows that `run` yields of each task's files. Those of a window are in one partition, in order."""
     packed = pack([file.weight for file in files], spark.sparkContext.defaultParallelism)
-    schema = StructType([StructField("window_ms", LongType()), StructField(SUMMARY, BinaryType()), *columns.grouped])
     if not packed:
         return spark.createDataFrame([], schema)
-    planned = spark.sparkContext.broadcast(
-        ([[files[place] for place in task] for task in packed], columns.formats, columns.grouping)
-    )
+    planned = spark.sparkContext.broadcast(([[files[place] for place in task] for task in packed], run))
 
-    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tasks, formats, grouping = planned.value
+    def run_numbers(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tasks, run_files = planned.value
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                yield from run_task(FrozenFiles(address), tasks[number], formats, grouping)
+                yield from run_files(FrozenFiles(address), tasks[number])
 
-    return spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, schema)
-
-
-def make_outcome(outcome: WindowOutcome) -> bytes:
-    """Return what the driver reads."""
-    return pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
+    return spark.range(0, len(packed), 1, len(packed)).mapInArrow(run_numbers, schema)
 
 
 def read_outcome(data: bytes) -> WindowOutcome:
@@ -104,50 +123,74 @@ def read_outcome(data: bytes) -> WindowOutcome:
 
 
 def run_task(
-    reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats, grouping: Grouping
+    reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats, grouping: Grouping, unit_bytes: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of these windows. A file that cannot be read fails its window alone."""
+    folded = (
+        (file.window_ms, fold_units(read_units(reader, file, unit_bytes), file.accounts, formats)) for file in files
+    )
+    yield from make_batches(folded, grouping)
+
+
+def make_batches(
+    windows: Iterable[tuple[int, Iterable[FoldedUnit | None]]], grouping: Grouping
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `fold_files` for these windows, each with its folded units. An error of a window's units fails
+    it alone."""
     schema = pa.schema([*_OWN, *grouping.schema])
     waiting: list[pa.Table] = []
-    for rows in _fold_each(reader, files, formats, grouping, schema):
-        waiting.append(rows)
-        if sum(len(each) for each in waiting) >= _BATCH:
+    for window_ms, folded in windows:
+        outcome, groups = _join_units(folded, grouping)
+        window, none = pa.array(np.full(len(groups), window_ms, np.int64)), pa.nulls(len(groups), pa.binary())
+        waiting.append(pa.table([window, none, *groups.columns], schema=schema))
+        summary = pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
+        waiting.append(pa.Table.from_pylist([{"window_ms": window_ms, SUMMARY: summary}], schema))
+        if sum(map(len, waiting)) >= _BATCH:
             yield from pa.concat_tables(waiting).combine_chunks().to_batches(_BATCH)
             waiting = []
     if waiting:
         yield from pa.concat_tables(waiting).combine_chunks().to_batches(_BATCH)
 
 
-def _fold_each(
-    reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats, grouping: Grouping, schema: pa.Schema
-) -> Iterator[pa.Table]:
-    for file in files:
-        outcome, rows = _fold_file(reader, file, formats)
-        if rows is not None:
-            yield _add_window(grouping.group(rows), file.window_ms, schema)
-        yield pa.Table.from_pylist([{"window_ms": file.window_ms, SUMMARY: make_outcome(outcome)}], schema)
+def read_units(reader: LineReader, file: WindowFile, unit_bytes: int) -> Iterator[UnitPiece]:
+    """Yield the window's lines, of its text and its compacted file, as `cut_units` does."""
 
+    chunk = min(CHUNK, unit_bytes)
 
-def _fold_file(reader: LineReader, file: WindowFile, formats: ColumnFormats) -> tuple[WindowOutcome, pa.Table | None]:
     # No thread reads ahead: it would wait for Python's lock, and the connection's buffer fills meanwhile, too.
+    def read_pieces() -> Iterator[FilePiece]:
+        with closing(reader.read_lines(file.path, file.length, chunk)) as text:
+            yield from ((False, piece) for piece in text)
+        if file.compacted is not None:
+            with closing(reader.read_lines(file.compacted.path, file.compacted.length, chunk)) as other:
+                yield from ((True, piece) for piece in other)
+
+    yield from cut_units(read_pieces, file.weight, unit_bytes)
+
+
+def _join_units(folded: Iterable[FoldedUnit | None], grouping: Grouping) -> tuple[WindowOutcome, pa.Table]:
+    """Return the outcome of a window, and its groups if it has a summary."""
+    summary, groups, none = None, [], grouping.schema.empty_table()
     try:
-        with (
-            closing(reader.read_lines(file.path, file.length)) as text,
-            closing(_read_compacted(reader, file)) as other,
-        ):
-            folded = fold_window(text, file.accounts, formats, compacted=other)
+        for unit in folded:
+            if unit is None:
+                return WindowOutcome(needs_value=True), none
+            summary = unit.summary if summary is None else summary + unit.summary
+            groups.append(grouping.group(unit.rows))
     except OnceoverError as error:
-        return WindowOutcome(error=str(error)), None
-    if isinstance(folded, FoldedWindow):
-        return WindowOutcome(folded.summary), folded.rows
-    return WindowOutcome(shuffled=folded), None
+        return WindowOutcome(error=str(error)), none
+    return WindowOutcome(summary), groups[0] if len(groups) == 1 else grouping.group(pa.concat_tables(groups))
 
 
-def _read_compacted(reader: LineReader, file: WindowFile) -> Generator[Piece, None, None]:
-    if file.compacted is not None:
-        yield from reader.read_lines(file.compacted.path, file.compacted.length)
-
-
-def _add_window(rows: pa.Table, window_ms: int, schema: pa.Schema) -> pa.Table:
-    window = pa.array(np.full(len(rows), window_ms, np.int64))
-    return pa.table([window, pa.nulls(len(rows), pa.binary()), *rows.columns], schema=schema)
+def _select_lines(
+    reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats, unit_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        for folded in fold_units(read_units(reader, file, unit_bytes), file.accounts, formats, whole=True):
+            if folded is None:
+                raise TerminalError(
+                    f"window {format_moment(from_ms(file.window_ms))} changed while it was read; run the command again"
+                )
+            window = pa.array(np.full(len(folded.rows), file.window_ms, np.int64))
+            rows = folded.rows.select(OF_LINE).add_column(0, "window_ms", window)
+            yield from rows.combine_chunks().to_batches(_BATCH)

@@ -16,7 +16,6 @@ from onceover.lines.contract_names import name_contracts
 from onceover.lines.grouping import Grouping
 from onceover.lines.typed_lines import ColumnFormats
 from onceover.model.contract import SKIPPED, Contract, Contracts
-from onceover.spark.aggregate import aggregate
 from onceover.spark.contract_check import analyze_contract
 
 _FUNCTIONS: Final = {"count": "sum", SKIPPED: "sum"}  # of ones and zeros
@@ -54,14 +53,6 @@ class LineColumns:
         names = [(f"k_{key.name}", key.name) for key in self.contract.keys]
         names += [(f"m_{measure.name}", measure.name) for measure in self.contract.measures]
         return rows.select("window_ms", *beside, *(F.col(column).alias(name) for column, name in names))
-
-    def merge(self, rows: DataFrame, beside: Sequence[str]) -> DataFrame:
-        """Return what `name` does, of groups of which several parts have some of the rows."""
-        merged = rows.transform(aggregate(self.contract, beside))
-        kinds = zip(merged.columns[1 + len(beside) :], self.grouped, strict=True)
-        return merged.select(
-            "window_ms", *beside, *(F.col(name).cast(field.dataType).alias(name) for name, field in kinds)
-        )
 
 
 def make_grouping(contract: Contract, types: Mapping[str, DataType], beside: Mapping[str, DataType]) -> Grouping:

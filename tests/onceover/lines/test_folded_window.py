@@ -1,9 +1,11 @@
-"""A window's file, read in pieces and folded with its columns, gives what the reference counts, or says why not."""
+"""A window's file, folded unit by unit with its columns, gives what the reference counts, or says that it cannot."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import reduce
+from operator import add
 from random import Random
 
 import numpy as np
@@ -12,23 +14,25 @@ import pytest
 from tests.onceover.lines.plain_verdicts import hash_content, judge
 from tests.onceover.lines.world_accounts import make_accounts
 from tests.onceover.lines.worlds import CONTRACTS, END, START, World, make_world
-from tests.plain_pieces import NO_PIECES
 
 from onceover.lines.accounts import Accounts
 from onceover.lines.chunks import cut_lines
 from onceover.lines.escapes import CorruptLineError
-from onceover.lines.folded_window import FoldedWindow, Shuffled, fold_window
+from onceover.lines.folded_window import OF_LINE, FoldedUnit, fold_units
 from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.ranges import NO_RANGES, number_source
 from onceover.lines.read import read
 from onceover.lines.reference import Line, decode, encode
 from onceover.lines.typed_lines import ColumnFormats, hold_typed, join_typed
+from onceover.lines.units import UnitPiece, cut_units
 from onceover.model.digest import EMPTY
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record
 
 FORMATS = ColumnFormats(pa.schema([("k_a", pa.string())]), {name.encode(): ("k_a",) for name in CONTRACTS})
 SOURCE = KafkaPartition("00c0ffee", 0)
+_ZERO = np.zeros(1, np.int64)
+_LANDED = LandedRanges(_ZERO, _ZERO + number_source(SOURCE), _ZERO, _ZERO + 10, _ZERO > 0)
 
 
 def _cut(text: bytes, chunk: int) -> Iterator[tuple[int, memoryview]]:
@@ -40,6 +44,13 @@ def _cut(text: bytes, chunk: int) -> Iterator[tuple[int, memoryview]]:
         at += len(view)
 
     return cut_lines(fill, 0, len(text), chunk, max(chunk, 10_000))
+
+
+def _fold(text: bytes, chunk: int, accounts: Accounts, unit_bytes: int = 1 << 30) -> list[FoldedUnit | None]:
+    def read_pieces() -> Iterator[tuple[bool, tuple[int, memoryview]]]:
+        return ((False, piece) for piece in _cut(text, chunk))
+
+    return list(fold_units(cut_units(read_pieces, len(text), unit_bytes), accounts, FORMATS))
 
 
 def _decode(text: bytes) -> Line | None:
@@ -84,51 +95,58 @@ def test_window_without_doubtful_lines_gives_its_columns(seed: int) -> None:
     _drop_doubtful(world)
     expected, accounts = judge(world), make_accounts(world)
     text = b"\n".join([b"", *world.lines, b""])
-    for chunk in (700, 1 << 20):
-        folded = fold_window(_cut(text, chunk), accounts, FORMATS)
-        assert isinstance(folded, FoldedWindow)
+    for chunk, unit_bytes in ((700, 1 << 30), (1 << 20, 1 << 30), (7_000, 60_000)):
+        folded = _fold(text, chunk, accounts, unit_bytes)
+        summary = reduce(add, (unit.summary for unit in folded if unit))
         names = ("lines", "corrupt", "misplaced", "rejected", "stray", "unlanded", "conflicts", "misdated", "foreign")
-        assert [getattr(folded.summary, n) for n in names] == [expected.numbers[n] for n in names]
-        assert folded.summary.digest == sum((d for d, _ in expected.counted.values()), EMPTY)
-        counted = Counter(None if v is None else v.encode() for v in folded.rows.column("k_a").to_pylist())
+        assert None not in folded
+        assert (len(folded) > 1) == (unit_bytes < len(text))
+        assert [getattr(summary, n) for n in names] == [expected.numbers[n] for n in names]
+        assert summary.digest == sum((d for d, _ in expected.counted.values()), EMPTY)
+        columns = [v for unit in folded if unit for v in unit.rows.column("k_a").to_pylist()]
+        counted = Counter(None if v is None else v.encode() for v in columns)
         assert counted == _list_rows(world)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_window_with_records_by_value_is_left_to_the_shuffle(seed: int) -> None:
+def test_window_with_records_by_value_ends_in_none(seed: int) -> None:
     random = Random(seed)
     world = make_world(random, 1000, 1500)
     if any(by_value for _, by_value in judge(world).counted.values()):
         text = b"\n".join(world.lines)
-        assert fold_window(_cut(text, 10_000), make_accounts(world), FORMATS) is Shuffled.NEEDS_VALUE
+        for unit_bytes in (1 << 30, 10_000):
+            assert _fold(text, 1_000, make_accounts(world), unit_bytes)[-1] is None
 
 
 def test_column_left_out_or_contract_of_a_stray_needs_the_value() -> None:
-    zero, names = np.zeros(1, np.int64), (CONTRACTS[0].encode(), CONTRACTS[1].encode())
-    landed = LandedRanges(zero, zero + number_source(SOURCE), zero, zero + 10, zero > 0)
-    accounts = Accounts(START, END, cut_pieces(landed, NO_RANGES), names, 0)
+    names = (CONTRACTS[0].encode(), CONTRACTS[1].encode())
+    accounts = Accounts(START, END, cut_pieces(_LANDED, NO_RANGES), names, 0)
     left_out = encode(Line(Record(SOURCE, 1, 1, None, (), b"v"), START, CONTRACTS[0], None))
     for text in (left_out, _line(99, b"k", contract=CONTRACTS[1])):
         texts = _line(0, b"k") + b"\n" + text
-        assert fold_window(_cut(texts, 1000), accounts, FORMATS) is Shuffled.NEEDS_VALUE
-    assert isinstance(fold_window(_cut(left_out[:-1], 1000), accounts, FORMATS), FoldedWindow)
+        assert _fold(texts, 1000, accounts) == [None]
+    assert _fold(left_out[:-1], 1000, accounts) != [None]
 
 
 def test_empty_file_and_file_of_newlines_have_no_lines() -> None:
     accounts = make_accounts(make_world(Random(1), 3, 3))
     for text in (b"", b"\n", b"\n\n\n"):
-        folded = fold_window(_cut(text, 2), accounts, FORMATS)
-        assert isinstance(folded, FoldedWindow)
+        (folded,) = _fold(text, 2, accounts)
+        assert folded
         assert (folded.summary.lines, folded.summary.corrupt, folded.rows.num_rows) == (0, 0, 0)
         assert folded.rows.schema == FORMATS.schema
 
 
-def test_large_window_is_left_to_the_shuffle() -> None:
-    accounts = Accounts(START, END, NO_PIECES, (CONTRACTS[0].encode(),), 0)
-    text = b"".join(_line(n, b"x" * 1000) + b"\n" for n in range(50))
-    assert isinstance(fold_window(_cut(text, 5000), accounts, FORMATS), FoldedWindow)
-    assert fold_window(_cut(text, 5000), accounts, FORMATS, most_lines=49) is Shuffled.IS_LARGE
-    assert fold_window(_cut(text, 5000), accounts, FORMATS, most_bytes=50_000) is Shuffled.IS_LARGE
+def test_whole_lines_come_with_their_columns() -> None:
+    accounts = Accounts(START, END, cut_pieces(_LANDED, NO_RANGES), (CONTRACTS[0].encode(),), 0)
+    texts = [_line(n, b"x") for n in (2, 0, 1)]
+    piece = UnitPiece(0, read(memoryview(b"\n".join([texts[0], b"torn", *texts[1:]]))), 0, compacted=False)
+    (folded,) = fold_units([piece], accounts, FORMATS, whole=True)
+    assert folded
+    assert folded.rows.column("k_a").to_pylist() == ["x"] * 3
+    assert folded.rows.select(OF_LINE).to_pylist() == [
+        {"source": number_source(SOURCE), "offset": n, "line": texts[(1, 2, 0)[n]]} for n in range(3)
+    ]
 
 
 def _line(offset: int, *columns: bytes | None, contract: str = CONTRACTS[0]) -> bytes:

@@ -26,6 +26,7 @@ from tests.onceover.spark.contracts import NOON, read_payments
 from xxhash import xxh3_128_hexdigest
 
 from onceover.config.endpoints import address
+from onceover.lines import units
 from onceover.lines.reference import compute_digest, decode, encode_content
 from onceover.model.batch import LandingPart
 from onceover.model.contract import Contracts
@@ -37,7 +38,6 @@ from onceover.model.unlanded import Unlanded
 from onceover.raw.frozen_file import FrozenText
 from onceover.repair.folded import FoldedRebuild
 from onceover.repair.proof import prove
-from onceover.spark import file_splits, line_splits, window_folder
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]
 NUMBERS = ("lines", "corrupt_lines", "misplaced_lines", "unaccounted_lines", "stray_lines", "conflicts", "misdated",
@@ -108,10 +108,8 @@ def test_damaged_windows_are_rebuilt_as_they_landed(
     of_loose = {(n, record.offset): record for n in loose for record, _ in reversed(loose[n])}
     counted = {n: [each for each in plain[n] if each[0].offset not in range(255, 260)] for n in (1, 2, 3)}
     rows = list_rows(writer.aggregate([each for n in counted for each in counted[n]]), NOON)
-    for largest, split in ((window_folder.LARGE_BYTES, file_splits.SPLIT_BYTES), (0, 5_000)):
-        monkeypatch.setattr(window_folder, "LARGE_BYTES", largest)
-        monkeypatch.setattr(file_splits, "SPLIT_BYTES", split)
-        monkeypatch.setattr(line_splits, "PART_BYTES", split)
+    for unit_bytes in (units.UNIT_BYTES, 5_000):
+        monkeypatch.setattr(units, "UNIT_BYTES", unit_bytes)
         with closing(FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, files)) as new:
             found = new.collect()
             assert new.failures.keys() == {start_of(5), start_of(6)}

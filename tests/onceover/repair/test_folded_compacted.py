@@ -16,6 +16,7 @@ from tests.onceover.repair.folded_windows import FIVE, Writer, claim, list_rows,
 from tests.onceover.spark.contracts import NOON, read_payments
 
 from onceover.config.endpoints import address
+from onceover.lines import units
 from onceover.lines.reference import compute_digest, decode, encode
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY
@@ -24,7 +25,7 @@ from onceover.raw import zstd_file
 from onceover.raw.frozen_file import FrozenFiles, FrozenText
 from onceover.raw.zstd_file import compress_lines
 from onceover.repair.folded import FoldedRebuild
-from onceover.spark import compacted_files, file_splits, line_splits, window_folder
+from onceover.spark import compacted_files
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]
 
@@ -61,11 +62,8 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
     offsets = [[*range(50)], [*range(60)], [*range(1, 50), 55], [*range(60)]]
     counted = [[records[65 * n + i] for i in each] for n, each in enumerate(offsets)]
     rows = list_rows(writer.aggregate(list(chain.from_iterable(counted))), 0)
-    for largest, split in ((window_folder.LARGE_BYTES, file_splits.SPLIT_BYTES), (0, 5_000)):
-        monkeypatch.setattr(window_folder, "LARGE_BYTES", largest)
-        monkeypatch.setattr(file_splits, "SPLIT_BYTES", split)
-        monkeypatch.setattr(line_splits, "PART_BYTES", split)
-        monkeypatch.setattr(file_splits, "COMPACTED_BYTES", split)
+    for unit_bytes in (units.UNIT_BYTES, 5_000):
+        monkeypatch.setattr(units, "UNIT_BYTES", unit_bytes)
         windows = [*claimed, claim(4, whole(400, 450)), claim(5, whole(500, 501))]
         with closing(
             FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, files, compacted=compacted)

@@ -19,8 +19,8 @@ from onceover.raw import zstd_file
 from onceover.raw.frozen_file import FrozenFiles
 from onceover.raw.hdfs import connect_hdfs
 from onceover.spark.compacted_files import digest_files, write
+from onceover.spark.fold_tasks import LINE
 from onceover.spark.raw_lines import LineFile
-from onceover.spark.shuffled_lines import LINE
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
 CONTRACT = "V1-00c0ffee00c0ffee"

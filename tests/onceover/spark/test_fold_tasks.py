@@ -10,10 +10,8 @@ import pytest
 from tests.onceover.raw.files_in_memory import FileInMemory
 
 from onceover.errors import TerminalError
-from onceover.lines import folded_window
 from onceover.lines.accounts import Accounts
 from onceover.lines.chunks import cut_lines
-from onceover.lines.folded_window import Shuffled
 from onceover.lines.grouping import Grouping
 from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.ranges import NO_RANGES, number_source
@@ -43,10 +41,10 @@ class Files:
         self._texts, self._broken = texts, broken
         self.read: dict[str, int] = {}
 
-    def read_lines(self, path: str, length: int) -> Generator[tuple[int, memoryview], None, None]:
+    def read_lines(self, path: str, length: int, chunk: int) -> Generator[tuple[int, memoryview], None, None]:
         at = 0
         if path.endswith(".zst"):
-            yield from read_frames(FileInMemory(self._texts[path]).open, path, length)
+            yield from read_frames(FileInMemory(self._texts[path]).open, path, length, chunk=chunk)
             return
 
         def fill(view: memoryview) -> None:
@@ -55,9 +53,9 @@ class Files:
                 raise TerminalError(f"{path} ends early")
             view[:] = self._texts[path][at : at + len(view)]
             at += len(view)
-            self.read[path] = at
+            self.read[path] = self.read.get(path, 0) + len(view)
 
-        yield from cut_lines(fill, 0, length, 100, 1000)
+        yield from cut_lines(fill, 0, length, min(chunk, 100), 1000)
 
 
 def _window(number: int, text: bytes, compacted: bytes | None = None) -> WindowFile:
@@ -75,10 +73,12 @@ def _text(number: int, rows: int, contract: str = CONTRACT) -> bytes:
     return b"".join(encode(line) + b"\n" for line in lines)
 
 
-def _run(files: Files, windows: list[WindowFile]) -> tuple[dict[int, list[int]], dict[int, WindowOutcome]]:
+def _run(
+    files: Files, windows: list[WindowFile], unit_bytes: int = 1 << 20
+) -> tuple[dict[int, list[int]], dict[int, WindowOutcome]]:
     rows: dict[int, list[int]] = {}
     outcomes: dict[int, WindowOutcome] = {}
-    for batch in run_task(files, windows, FORMATS, GROUPING):
+    for batch in run_task(files, windows, FORMATS, GROUPING, unit_bytes):
         for row in batch.to_pylist():
             if row[SUMMARY] is None:
                 rows.setdefault(row["window_ms"], []).append(row["m_n"])
@@ -113,15 +113,24 @@ def test_file_that_cannot_be_read_fails_its_window_alone() -> None:
     assert [outcomes[n * HOUR].summary is None for n in range(3)] == [False, True, False]
 
 
-def test_window_that_is_left_to_the_shuffle_is_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folded_window.fold_window, "__defaults__", (15, 1 << 30))
-    texts = {"/0": _text(0, 500), "/1": _text(1, 5, OTHER), "/2": _text(2, 5)}
+def test_window_that_counts_by_value_is_read_no_further() -> None:
+    texts = {"/0": _text(0, 500), "/1": _text(1, 500, OTHER), "/2": _text(2, 5)}
     files = Files(texts)
-    rows, outcomes = _run(files, [_window(number, text) for number, text in enumerate(texts.values())])
-    assert rows == {2 * HOUR: [1, 5, 4]}
-    assert outcomes[0] == WindowOutcome(shuffled=Shuffled.IS_LARGE)
-    assert outcomes[HOUR] == WindowOutcome(shuffled=Shuffled.NEEDS_VALUE)
-    assert files.read["/0"] < len(texts["/0"]) // 2
+    rows, outcomes = _run(files, [_window(number, text) for number, text in enumerate(texts.values())], 20_000)
+    assert rows == {0: [4 * n + 1 for n in range(250)], 2 * HOUR: [1, 5, 4]}
+    assert outcomes[HOUR] == WindowOutcome(needs_value=True)
+    assert files.read["/1"] < 1.5 * len(texts["/1"]), "all IDs, and the first unit"
+
+
+@pytest.mark.parametrize(("unit_bytes", "times"), [(200_000, 1), (40_000, 2), (5_000, 2)])
+def test_large_window_gives_the_same_groups_unit_by_unit(unit_bytes: int, times: int) -> None:
+    text = _text(0, 900)
+    files = Files({"/0": text})
+    rows, outcomes = _run(files, [_window(0, text)], unit_bytes)
+    assert {window: sorted(sums) for window, sums in rows.items()} == {0: [4 * n + 1 for n in range(450)]}
+    assert outcomes[0].summary is not None
+    assert outcomes[0].summary.lines == 900
+    assert files.read == {"/0": times * len(text)}
 
 
 def test_text_and_compacted_file_fold_together() -> None:

@@ -71,7 +71,8 @@ def test_groups_of_a_task_are_those_of_spark(spark: SparkSession, keys: tuple[st
     types, expected = _list_rows(_add_window(spark, rows).transform(aggregate(columns.contract)))
     assert _list_rows(columns.name(_add_window(spark, columns.grouping.group(rows)), [])) == (types, expected)
     parts = [columns.grouping.group(part) for part in (rows.slice(0, 150), rows.slice(150, 0), rows.slice(150))]
-    assert _list_rows(columns.merge(_add_window(spark, pa.concat_tables(parts)), [])) == (types, expected)
+    joined = columns.grouping.group(pa.concat_tables(parts))
+    assert _list_rows(columns.name(_add_window(spark, joined), [])) == (types, expected)
 
 
 def test_no_rows_are_no_groups(spark: SparkSession) -> None:
