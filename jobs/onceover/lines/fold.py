@@ -4,14 +4,12 @@
     -> one line for each ID, its record -> digests by piece (sums, pieces), runs (runs), contents to show (summary)
 
 Nothing that a file holds raises. The result does not depend on the order of lines. A fold takes some 200 bytes a line,
-62 of them for the lines themselves. A big window is folded in parts: `choose_part` sends all lines of an ID to one
-part, and the summaries of parts add up. Corrupt lines have no ID; each is counted in the part that read it.
+62 of them for the lines themselves. A large window is folded in units (`units`), whose summaries add up.
 
 Columns are believed where a line has the contract of its ID, and no other line has the same record with other columns.
-Where they are not, `evaluate` names the rows whose VALUE is evaluated under the ID's contract, and the fold is repeated
-with the event times that this gives; a second time it names none. A fold of the lines just read names nearly all of
-them while their bytes are still in memory; lines that differ in columns alone may be read at different times. Of a
-line that landed nowhere, and names a contract that the accounts lack, no other contract's evaluation is asked.
+Where they are not, `evaluate` names the rows whose VALUE decides, and the fold is repeated with the event times that
+VALUE gives under the ID's contract; then it names none. Of a line that landed nowhere, and names a contract that the
+accounts lack, no other contract's evaluation is asked.
 
 `repair/window_accounts` makes the accounts from a claim and the rebuilt window from the summary. Pieces are of the
 window's own landings: an accounted ID that they lack is a stray. The fold of one window does not see an ID in two of
@@ -97,12 +95,6 @@ def fold(lines: WindowLines, accounts: Accounts, evaluated: np.ndarray | None = 
         unknown=judged.unknown[:MOST_CONTRACTS],
     )
     return FoldedLines(summary, counting, from_value, distinct.row[judged.evaluate])
-
-
-def choose_part(lines: WindowLines, parts: int) -> np.ndarray:
-    """Return for each line which of that many parts takes its ID. Neighbours stay together, so that runs stay long."""
-    part: np.ndarray = (lines.source + (lines.offset >> 12)) % parts
-    return part
 
 
 def _list_decided(

@@ -1,6 +1,6 @@
 """A window's raw in sum: its lines by verdict, its digests by piece, and the few IDs that need more than a number.
 
-Sums of parts that have no ID in common add up to the sum of the whole, so a big window may be folded in parts.
+Sums of units, which have no ID in common, add up to the sum of the whole.
 """
 
 from __future__ import annotations

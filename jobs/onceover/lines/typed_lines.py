@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -40,14 +39,6 @@ class TypedLines:
 
     def __len__(self) -> int:
         return len(self.lines)
-
-    @property
-    def nbytes(self) -> int:
-        held = sum(getattr(self.lines, name).nbytes for name in self.lines.__slots__ if name not in _NO_ARRAYS)
-        return int(held + self.columns.nbytes)
-
-
-_NO_ARRAYS: Final = ("contracts", "corrupt")
 
 
 def hold_typed(lines: Lines, position: int, formats: ColumnFormats, *, compacted: bool = False) -> TypedLines:

@@ -17,7 +17,7 @@ from tests.onceover.lines.worlds import END, START, World, evaluate, make_world
 from tests.plain_pieces import NO_PIECES
 
 from onceover.lines.accounts import Accounts
-from onceover.lines.fold import FoldedLines, choose_part, fold
+from onceover.lines.fold import FoldedLines, fold
 from onceover.lines.judge import NO_WINDOW, NOT_EVALUATED
 from onceover.lines.ranges import NO_RANGES, NumberedRanges, name_source
 from onceover.lines.read import read
@@ -127,7 +127,7 @@ def _check(random: Random, ids: int, size: int) -> int:
     folded = _fold(world, lines, accounts, text)
     _assert_same(world, judge(world), folded, accounts, lines)
     shuffled = lines.select(np.array(random.sample(range(len(lines)), len(lines)), np.int64))
-    part = choose_part(shuffled, 3) if random.random() < 0.5 else (shuffled.source + shuffled.offset) % 3
+    part = (shuffled.source + shuffled.offset) % 3
     parts = [_fold(world, shuffled.select(np.flatnonzero(part == n)), accounts, text).summary for n in range(3)]
     whole = _list_fields(parts[2] + parts[0] + parts[1])
     corrupt = {name: getattr(folded.summary, name) for name in ("lines", "corrupt")}

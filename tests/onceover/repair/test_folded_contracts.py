@@ -200,7 +200,7 @@ def test_records_of_another_contract_count_by_their_value(spark: SparkSession, f
             (0, 0, 0, 0, 0),
         ]  # fmt: skip
         of_value = [window.by_value for _, window in sorted(found.items())]
-        assert of_value == ([20, 20, 20, 16, 15, 15, 0] if every else [5, 20, 6, 1, 0, 0, 0])
+        assert of_value == ([20, 20, 20, 16, 15, 15, 0] if every else [20, 20, 20, 16, 0, 0, 0])
 
 
 def test_unlanded_line_of_an_unknown_contract_is_named(spark: SparkSession, folder: Write) -> None:
