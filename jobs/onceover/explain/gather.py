@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -67,10 +67,12 @@ class WindowFacts:
         return fresh + [row for row in noted if row["kind"] in shown]
 
     @property
-    def _failed_why(self) -> str | None:
-        """The reason of the window's last repair, if that failed."""
+    def _failures(self) -> Sequence[str]:
+        """The codes of the window's last repair if that failed, or of the one that blocked it."""
         repairs = self.rows["repairs"]
-        return str(repairs[-1]["reason"]) if repairs and repairs[-1]["state"] == "failed" else None
+        if self.rows["window"]["blocked_why"]:
+            repairs = [repair for repair in repairs if repair["state"] == "failed"]
+        return repairs[-1]["failures"] if repairs and repairs[-1]["state"] == "failed" else ()
 
     @property
     def steps(self) -> list[Remedy]:
@@ -80,9 +82,9 @@ class WindowFacts:
         judged = {f.kind for f in self.judged or ()}
         is_decided = Kind.DECIDED in judged and not judged & CONTESTED  # what a scan noted stays until a repair
         window = self.rows["window"]
-        why, compares = window["blocked_why"] or self._failed_why, window["rows_without_raw"]
+        failed, compares = self._failures, window["rows_without_raw"]
         return list_next_steps(
-            self.pipeline, self.window, self.state, kinds, self.changing, why, compares, self.has_unknown_compacted,
+            self.pipeline, self.window, self.state, kinds, self.changing, failed, compares, self.has_unknown_compacted,
             nothing_to_decide=is_decided or all(ids == 0 for ids in undecided),
             is_log_cut=is_log_cut(self.of_pipeline),
         )  # fmt: skip

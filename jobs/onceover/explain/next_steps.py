@@ -21,8 +21,8 @@ from onceover.model.remedies import (
     TAKE_OVER,
     Remedy,
 )
+from onceover.model.repair_failure import lacks_lines
 from onceover.model.window import Window, format_moment
-from onceover.repair.proof import lacks_lines
 
 _WAIT: Final = Remedy(
     "It is neither certified nor repaired before what Kafka's log has, or lost, is settled, as above. Then look again:",
@@ -40,14 +40,14 @@ def list_next_steps(
     state: str,
     kinds: Collection[str],
     changing: bool = False,
-    failed_why: str | None = None,
+    failed: Collection[str] = (),
     rows_without_raw: bool = False,
     has_unknown_compacted: bool = False,
     nothing_to_decide: bool = False,
     is_log_cut: bool = False,
 ) -> list[Remedy]:
-    """Return the steps for the window's state, the reason why it is blocked or its last repair failed, and its and its
-    pipeline's findings; never empty. `rows_without_raw`: a rebuild of the ledger found its rows without their raw.
+    """Return the steps for the window's state, the codes of its last repair if that failed, and its and its pipeline's
+    findings; never empty. `rows_without_raw`: a rebuild of the ledger found its rows without their raw.
     `has_unknown_compacted`: beside its text is a compacted file that the ledger does not know. `nothing_to_decide`: its
     conflict is offsets that a repair compares first, or is decided. `is_log_cut`: Kafka's log was cut, and no window is
     certified."""
@@ -56,7 +56,7 @@ def list_next_steps(
     about_window = (
         [COMPARE]
         if state == "expired" and rows_without_raw
-        else _list_window_steps(state, set(kinds) - about_pipeline, changing, failed_why or "")
+        else _list_window_steps(state, set(kinds) - about_pipeline, changing, failed)
     )
     helpless = set() if has_unknown_compacted else {TAKE_OVER}
     if nothing_to_decide:
@@ -81,7 +81,7 @@ def list_pipeline_steps(pipeline: str, kinds: Collection[str]) -> list[Remedy]:
     return [step.fill(pipeline=pipeline) for meaning in meanings for step in meaning.remedy]
 
 
-def _list_window_steps(state: str, kinds: Collection[str], changing: bool, failed_why: str) -> list[Remedy]:
+def _list_window_steps(state: str, kinds: Collection[str], changing: bool, failed: Collection[str]) -> list[Remedy]:
     if state == "repairing":
         return [
             Remedy("A repair holds it now. Look again in a minute; the hold of a repair that died expires by then.")
@@ -98,7 +98,7 @@ def _list_window_steps(state: str, kinds: Collection[str], changing: bool, faile
         return [Remedy("Detection judges it once it has closed. If it never closes:", "onceover doctor")]
     if changing:
         return [Remedy("A batch is landing in it right now. Try again in a few seconds.")]
-    if lacks_lines(failed_why):
+    if lacks_lines(failed):
         first = dict.fromkeys((*first, RESTORE, REREAD, *([DECLARE] if state == "blocked" else ())))
     if state == "blocked":
         blocked = "Resolve what it was blocked for, if anything; Airflow does not retry this window by itself."

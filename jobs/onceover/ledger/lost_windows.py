@@ -14,11 +14,13 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class FailedRepair:
-    """A window's last repair, which failed: `reason` says why, `bytes_read` how long the file was, None if no reader
-    got through it. Since it began nothing has landed in the window. `reread` had been read again before, but
-    after raw last proved the window, and no repair since has found the file longer: else raw lost those lines too."""
+    """A window's last repair, which failed: `reason` says why, `failures` are its codes, `bytes_read` how long the file
+    was, None if no reader got through it. Since it began nothing has landed in the window. `reread` had been read again
+    before, but after raw last proved the window, and no repair since has found the file longer: else raw lost those
+    lines too."""
 
     reason: str
+    failures: tuple[str, ...]
     bytes_read: int | None
     started_at: datetime
     reread: tuple[OffsetRange, ...]
@@ -40,7 +42,7 @@ def list_failed_repairs(connection: Connection, pipeline: str) -> dict[datetime,
     """Return the last repair of each window in which it failed, and nothing has landed since, in order."""
     rows = connection.execute(
         """
-        SELECT w.window_start, r.reason, r.bytes_read, r.started_at, (
+        SELECT w.window_start, r.reason, r.failures, r.bytes_read, r.started_at, (
             SELECT coalesce(jsonb_agg(jsonb_build_array(x.generation, x.kafka_partition, x.start_offset, x.end_offset)),
               '[]')
             FROM onceover.reread x WHERE x.pipeline = w.pipeline AND x.window_start = w.window_start
@@ -66,6 +68,7 @@ def list_failed_repairs(connection: Connection, pipeline: str) -> dict[datetime,
     return {
         row["window_start"]: FailedRepair(
             row["reason"],
+            tuple(row["failures"]),
             row["bytes_read"],
             row["started_at"],
             tuple(OffsetRange(KafkaPartition(g, p), start, end) for g, p, start, end in row["reread"]),

@@ -73,8 +73,8 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
         "repairs": list(
             connection.execute(
                 """
-                SELECT r.repair_id, r.request_id, r.state, r.reason, r.started_at, r.finished_at, r.lines_read,
-                  r.bytes_read, r.duplicates, r.before, r.after, q.who, q.why
+                SELECT r.repair_id, r.request_id, r.state, r.reason, r.failures, r.started_at, r.finished_at,
+                  r.lines_read, r.bytes_read, r.duplicates, r.before, r.after, q.who, q.why
                 FROM onceover.repair r JOIN onceover.repair_request q USING (request_id)
                 WHERE r.pipeline = %(pipeline)s AND r.window_start = %(start)s ORDER BY r.repair_id
                 """,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +21,7 @@ from onceover.ledger.database import DatabaseError
 from onceover.model.claim import ClaimedWindow
 from onceover.model.offsets import OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
+from onceover.model.repair_failure import RepairFailure
 from onceover.model.unlanded import Unlanded
 from onceover.model.window import format_moment
 from onceover.raw.frozen_file import FrozenText
@@ -99,7 +100,7 @@ class RepairRun:
             return self._repair_windows(some, accounted)
 
         def record_failure(claim: ClaimedWindow, reason: str) -> RepairOutcome:
-            return self._record_failure(claim, f"reading raw failed: {reason}")
+            return self._record_failure(claim, f"reading raw failed: {reason}", {RepairFailure.UNREADABLE_FILE})
 
         return sum(isolate_failures(claimed, repair_windows, record_failure), RepairOutcome())
 
@@ -132,7 +133,8 @@ class RepairRun:
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
             outcome, failures = RepairOutcome(), rebuild.failures
             for claim in (claim for claim in claimed if claim.window_start in failures):
-                outcome += self._record_failure(claim, f"reading raw failed: {failures[claim.window_start]}")
+                reason = f"reading raw failed: {failures[claim.window_start]}"
+                outcome += self._record_failure(claim, reason, {RepairFailure.UNREADABLE_FILE})
             read = [claim for claim in claimed if claim.window_start not in failures]
             every = {**unlanded, **unread.windows}
             adopted, rest = self._adopt(read, texts, every, unread)
@@ -141,7 +143,9 @@ class RepairRun:
                 start = claim.window_start
                 if (found := every.get(start)) and found.unknown:
                     reason, verdict = explain_unknown(self._context, found.unknown), prove(claim, rebuilt[start], found)
-                    outcome += self._record_failure(claim, reason, rebuilt[start], verdict)
+                    outcome += self._record_failure(
+                        claim, reason, {RepairFailure.UNKNOWN_CONTRACT}, rebuilt[start], verdict
+                    )
                 else:
                     outcome += self._judge(claim, rebuilt[start], accounted, unlanded.get(start, Unlanded()))
         finally:
@@ -261,7 +265,7 @@ class RepairRun:
             record_conflicts(self._connection, self._registered, claim, rebuilt, verdict.doubtful)
             more = len(verdict.reasons) - 3
             reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
-            return self._record_failure(claim, reason, rebuilt, verdict)
+            return self._record_failure(claim, reason, verdict.failures, rebuilt, verdict)
         try:
             proved = publish.ProvedWindow(claim, rebuilt, accounted, verdict.findings, unlanded.pending)
             published = publish.publish(self._connection, self._registered, self._request, proved)
@@ -273,9 +277,8 @@ class RepairRun:
             if self._connection.broken:
                 raise
             # A window that the database refuses must not hold up the others.
-            return self._record_failure(
-                claim, f"publishing failed: {str(error).strip().splitlines()[0]}", rebuilt, verdict
-            )
+            reason = f"publishing failed: {str(error).strip().splitlines()[0]}"
+            return self._record_failure(claim, reason, {RepairFailure.REFUSED_ROWS}, rebuilt, verdict)
         if not published:
             return RepairOutcome(changed=1)
         self._fault_point.stop_after(RepairStep.PUBLISHED)
@@ -285,12 +288,13 @@ class RepairRun:
         self,
         claim: ClaimedWindow,
         reason: str,
+        failures: Collection[RepairFailure],
         rebuilt: RebuiltWindow | None = None,
         verdict: Verdict | None = None,
     ) -> RepairOutcome:
         log.error("window %s: %s", format_moment(claim.window_start), reason)
-        findings = add_failed_proof(reason, verdict)
+        findings = add_failed_proof(reason, failures, verdict)
         blocked = publish.record_failed_try(
-            self._connection, self._registered, claim, reason, self._max_tries, findings, rebuilt
+            self._connection, self._registered, claim, reason, self._max_tries, failures, findings, rebuilt
         )
         return RepairOutcome(failed=1, blocked=int(blocked))

@@ -18,10 +18,10 @@ from onceover.ledger import log_cuts, lost_windows, rereads
 from onceover.ledger.lost_windows import FailedRepair, LostWindow
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange, coalesce, intersect, subtract
+from onceover.model.repair_failure import RepairFailure, lacks_lines
 from onceover.model.window import format_moment
 from onceover.model.wording import pluralize
 from onceover.raw.damaged_files import DamagedFiles
-from onceover.repair.proof import MORE_THAN_ONE, lacks_lines
 
 _MOST_SAID = 300
 _TRUSTED = timedelta(hours=1)  # how long a repair's reading of raw is believed, and how long an outage may last
@@ -144,7 +144,7 @@ def _select(
 
 def _says_lost(repair: FailedRepair) -> bool:
     """Return whether the repair found that raw lacks lines. A decision comes first where an ID has several contents."""
-    return lacks_lines(repair.reason) and MORE_THAN_ONE not in repair.reason
+    return lacks_lines(repair.failures) and RepairFailure.TWO_CONTENTS not in repair.failures
 
 
 def _find_error(context: PipelineContext, window_start: datetime) -> OnceoverError | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -16,17 +15,18 @@ from onceover.model.finding_kinds import RAW_DAMAGE, Kind
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
+from onceover.model.repair_failure import RepairFailure, lacks_lines
 from onceover.model.unlanded import NOTHING, Unlanded
 from onceover.model.wording import pluralize
 from onceover.repair.decided import DecidedIds
 
-MORE_THAN_ONE = "more than one"
 MOST_REASON = 1_000  # characters of evidence
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of a proof: `reasons` against publishing, if any, and `findings` that raw showed besides.
+    """The result of a proof: `reasons` against publishing, if any, with their codes, and `findings` that raw showed
+    besides.
 
     Of the `doubtful` offsets raw holds other records than landed in this window; those may be another window's.
     `suspected` offsets of the window landed more than once, and their contents were not compared.
@@ -36,6 +36,7 @@ class Verdict:
     findings: tuple[Finding, ...] = field(default=())
     doubtful: tuple[OffsetRange, ...] = ()
     suspected: int = 0
+    failures: frozenset[RepairFailure] = frozenset()
 
     @property
     def is_proved(self) -> bool:
@@ -71,19 +72,12 @@ class UnprovedPart:
         return self.actual.records > self.expected.records
 
 
-def lacks_lines(reason: str) -> bool:
-    """Return whether a repair gave that reason because raw has lost lines, or cannot be read."""
-    held = re.findall(r"raw holds (\d+) of (\d+)", reason)
-    lacks = any(int(found) <= int(landed) for found, landed in held)  # as many, but others, where the digests differ
-    return lacks or any(words in reason for words in ("reading raw failed", "is missing or damaged"))
-
-
-def add_failed_proof(reason: str, verdict: Verdict | None) -> tuple[Finding, ...]:
+def add_failed_proof(reason: str, failures: Collection[RepairFailure], verdict: Verdict | None) -> tuple[Finding, ...]:
     """Return the findings of a try that failed for `reason`: those of its verdict, if raw was read, and that raw lacks
     lines, unless one of them says so, or contents have to be compared first."""
     findings = verdict.findings if verdict else ()
     explained = any(finding.kind in RAW_DAMAGE for finding in findings) or (verdict is not None and verdict.doubtful)
-    if explained or not lacks_lines(reason):
+    if explained or not lacks_lines(failures):
         return findings
     return *findings, Finding(Kind.FAILED_PROOF, {"reason": reason[:MOST_REASON]})
 
@@ -94,18 +88,25 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, unlanded: Unlanded = N
     `unlanded` are the window's intact lines that no landing accounts for.
     """
     reasons: list[str] = []
+    failures: set[RepairFailure] = set()
     findings: list[Finding] = []
+
+    def fail(code: RepairFailure, reason: str) -> None:
+        failures.add(code)
+        reasons.append(reason)
+
     shown = to_plain(rebuilt.contested[:MOST_SHOWN])
     contested = claimed.contested
     if conflicts := rebuilt.conflicts + unlanded.conflicts:
-        reasons.append(f"{_have(conflicts)} {MORE_THAN_ONE} content")
+        fail(RepairFailure.TWO_CONTENTS, f"{_have(conflicts)} more than one content")
         findings.append(Finding(Kind.CONFLICT, {"ids": conflicts, "contested": shown}))
     elif contested.undecided:
-        reasons.append(f"{_have(contested.undecided)} {MORE_THAN_ONE} content, in this window or in another")
+        undecided = f"{_have(contested.undecided)} more than one content, in this window or in another"
+        fail(RepairFailure.TWO_CONTENTS, undecided)
         of_ledger = to_plain(contested.shown)
         findings.append(Finding(Kind.CONFLICT, {"ids": contested.undecided, "contested": of_ledger}))
     if rebuilt.misdated:
-        reasons.append(f"{_have(rebuilt.misdated)} {MORE_THAN_ONE} event time")
+        fail(RepairFailure.TWO_CONTENTS, f"{_have(rebuilt.misdated)} more than one event time")
         findings.append(Finding(Kind.MISDATED, {"ids": rebuilt.misdated, "contested": shown}))
     if rebuilt.misplaced_lines:
         findings.append(Finding(Kind.MISPLACED_LINE, {"lines": rebuilt.misplaced_lines}))
@@ -115,38 +116,43 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, unlanded: Unlanded = N
         findings.append(Finding(Kind.FOREIGN_LINE, evidence))
     if unlanded.beyond:
         lines = pluralize(sum(map(len, unlanded.beyond)), "intact line")
-        reasons.append(f"{lines} with offsets that the log never reached")
+        fail(RepairFailure.UNREACHED_OFFSET, f"{lines} with offsets that the log never reached")
     if rebuilt.corrupt_lines:
         findings.append(Finding(Kind.CORRUPT_LINE, {"lines": rebuilt.corrupt_lines}))
     decided = DecidedIds(claimed, rebuilt)
     held = {key: _DigestIndex(pieces) for key, pieces in _group_by_reading(decided.drop_pieces(rebuilt.ranges))}
     unproved = _list_unproved(claimed, held, decided)
-    reasons += map(str, unproved)
+    for part in unproved:
+        fail(RepairFailure.STRAY_RECORD if part.lacks_nothing else RepairFailure.LOST_LINE, str(part))
     is_other = not (rebuilt.conflicts or rebuilt.misdated)  # the window's own contents explain no difference
     more = [u.offsets for u in unproved if is_other and not u.landing.release and (u.lacks_nothing or u.is_as_many)]
     left = {key: pieces.list_left() for key, pieces in held.items()}
     more += [piece.offsets for (_, release, _), pieces in left.items() if is_other and not release for piece in pieces]
     stray = rebuilt.stray_lines + sum(piece.digest.records for pieces in left.values() for piece in pieces)
     if stray:
-        reasons.append(
+        fail(
+            RepairFailure.STRAY_RECORD,
             f"{pluralize(stray, 'record')} accounted for, but by no landing of this window; `onceover audit` compares "
-            "it with Kafka's log"
+            "it with Kafka's log",
         )
     # A decision may reject records that were certified.
     if claimed.certified is not None and rebuilt.digest.records < claimed.certified.records - len(claimed.decisions):
-        reasons.append(
+        fail(
+            RepairFailure.FEWER_RECORDS,
             f"raw holds {rebuilt.digest.records} records, the last certificate {claimed.certified.records}; fewer are "
-            "never published"
+            "never published",
         )
     compacted = claimed.compacted
     is_plain = not (rebuilt.conflicts or rebuilt.misdated or claimed.decisions)  # else some records may not count
     if reasons and compacted is not None and is_plain and rebuilt.compacted != compacted.digest:
+        failures.add(RepairFailure.LOST_LINE)
         reasons.insert(
             0,
             f"the compacted file that replaced the window's text is missing or damaged: {rebuilt.compacted} of "
             f"{compacted.digest} count; put it back where `onceover explain` says",
         )
-    return Verdict(tuple(reasons), tuple(findings), coalesce((*more, *rebuilt.strays)), contested.suspected)
+    doubtful = coalesce((*more, *rebuilt.strays))
+    return Verdict(tuple(reasons), tuple(findings), doubtful, contested.suspected, frozenset(failures))
 
 
 def list_unproved_parts(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> list[UnprovedPart]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,6 +25,7 @@ from onceover.model.digest import EMPTY
 from onceover.model.finding import Finding
 from onceover.model.offsets import OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
+from onceover.model.repair_failure import RepairFailure
 from onceover.model.wording import format_records
 
 
@@ -128,6 +129,7 @@ def record_failed_try(
     claimed: ClaimedWindow,
     reason: str,
     max_tries: int,
+    failures: Collection[RepairFailure] = (),
     findings: Iterable[Finding] = (),
     rebuilt: RebuiltWindow | None = None,
 ) -> bool:
@@ -152,7 +154,7 @@ def record_failed_try(
         if row is None:
             return False  # the claim was lost: the repair that holds it judges the window
         blocked = bool(row["tries"] >= max_tries)
-        _finish(connection, claimed, "failed", reason, rebuilt, blocked=blocked)
+        _finish(connection, claimed, "failed", reason, rebuilt, blocked=blocked, failures=failures)
         record_failed_scan(connection, registered.name, claimed.window_start, findings, rebuilt is not None)
     return blocked
 
@@ -183,8 +185,8 @@ def reread_published(connection: Connection, registered: RegisteredPipeline, req
             _confirm_chunk(connection, registered, request_id, chunk)
     return list(
         connection.execute(
-            "SELECT window_start, state, reason, blocked, duplicates, lines_read, findings FROM onceover.repair "
-            "WHERE request_id = %s AND pipeline = %s ORDER BY window_start",
+            "SELECT window_start, state, reason, failures, blocked, duplicates, lines_read, findings "
+            "FROM onceover.repair WHERE request_id = %s AND pipeline = %s ORDER BY window_start",
             [request_id, registered.name],
         )
     )
@@ -230,16 +232,18 @@ def _finish(
     after: Mapping[str, object] | None = None,
     blocked: bool = False,
     searched: int | None = None,
+    failures: Collection[RepairFailure] = (),
 ) -> None:
     connection.execute(
         """
-        UPDATE onceover.repair SET state = %s, reason = %s, finished_at = clock_timestamp(), lines_read = %s,
-          duplicates = %s, bytes_read = %s, before = %s, after = %s, blocked = %s
+        UPDATE onceover.repair SET state = %s, reason = %s, failures = %s, finished_at = clock_timestamp(),
+          lines_read = %s, duplicates = %s, bytes_read = %s, before = %s, after = %s, blocked = %s
         WHERE repair_id = %s AND token = %s
         """,
         [
             state,
             reason,
+            sorted(failures),
             rebuilt.lines if rebuilt else None,
             rebuilt.duplicates if rebuilt else None,
             rebuilt.frozen_length if rebuilt else searched,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from onceover.context import PipelineContext
 from onceover.ledger import repair_requests
+from onceover.model.repair_failure import lacks_lines
 from onceover.model.window import format_moment
 from onceover.repair import publish
 
@@ -13,7 +14,7 @@ from onceover.repair import publish
 @dataclass(frozen=True, slots=True)
 class Confirmation:
     """The outcome of a repair request: its windows by state, each with a reason where there is one. Windows `left` are
-    neither done nor failed, and `cancelled` ones were not begun."""
+    neither done nor failed, and `cancelled` ones were not begun. Of a failed one, raw may be `lacking` lines."""
 
     pipeline: str
     request_id: int
@@ -26,6 +27,7 @@ class Confirmation:
     duplicates: int
     lines_read: int
     cancelled: tuple[tuple[str, str], ...] = ()
+    lacking: tuple[str, ...] = ()
 
     @property
     def outcomes(self) -> dict[str, tuple[str, str]]:
@@ -70,4 +72,5 @@ def confirm(context: PipelineContext, request_id: int) -> Confirmation:
         duplicates=sum(row["duplicates"] or 0 for row in rows),
         lines_read=sum(row["lines_read"] or 0 for row in rows),
         cancelled=tuple(of("cancelled")),
+        lacking=tuple(format_moment(row["window_start"]) for row in rows if lacks_lines(row["failures"])),
     )

@@ -6,6 +6,7 @@ import pytest
 
 from onceover.explain.next_steps import list_next_steps
 from onceover.model.finding_kinds import Kind
+from onceover.model.repair_failure import RepairFailure
 from onceover.model.window import Window
 
 WINDOW = Window.at(datetime(2013, 1, 1, 5, tzinfo=UTC), 60)
@@ -36,17 +37,16 @@ def test_blocked_window_is_repaired_by_hand_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "expected"),
+    ("failed", "expected"),
     [
-        ("landing 7: raw holds 2 of 5 of 1f2e3d4c-0:0-5", True),
-        ("landing 7: raw holds 5 of 5 of 1f2e3d4c-0:0-5, with another digest", True),
-        ("landing 7: raw holds 6 of 5 of 1f2e3d4c-0:0-5", False),
-        ("reading raw failed: Could not obtain block", True),
-        ("1 ID has more than one content", False),
+        ([RepairFailure.LOST_LINE], True),
+        ([RepairFailure.TWO_CONTENTS, RepairFailure.UNREADABLE_FILE], True),
+        ([RepairFailure.STRAY_RECORD], False),
+        ([], False),
     ],
 )
-def test_blocked_window_that_lacks_lines_is_read_again(why: str, expected: bool) -> None:
-    steps = list_next_steps("things", WINDOW, "blocked", [], failed_why=why)
+def test_blocked_window_that_lacks_lines_is_read_again(failed: list[RepairFailure], expected: bool) -> None:
+    steps = list_next_steps("things", WINDOW, "blocked", [], failed=failed)
     named = [step.command for step in steps if step.command]
     assert ('onceover reread things 2013-01-01T05:00Z --reason "..."' in named) is expected
     assert ("onceover retention things --adopt-missing --dry-run" in named) is expected
@@ -54,8 +54,8 @@ def test_blocked_window_that_lacks_lines_is_read_again(why: str, expected: bool)
 
 
 def test_window_is_read_again_where_a_repair_could_not() -> None:
-    why = "reading raw failed: 1200.log on HBase lacks its bytes from 10 on"
-    named = [s.command for s in list_next_steps("things", WINDOW, "failed", [Kind.CONFLICT], failed_why=why)]
+    failed = [RepairFailure.UNREADABLE_FILE]
+    named = [s.command for s in list_next_steps("things", WINDOW, "failed", [Kind.CONFLICT], failed=failed)]
     assert 'onceover reread things 2013-01-01T05:00Z --reason "..."' in named
     assert named[-1] == REPAIR
 

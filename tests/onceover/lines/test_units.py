@@ -76,7 +76,7 @@ def test_each_line_is_in_the_unit_of_its_id(seed: int) -> None:
     assert sum(map(len, of_ids)) == len(set().union(*of_ids)), "no ID is in two units"
 
 
-def test_small_window_is_read_once_and_a_larger_one_twice_if_no_id_repeats() -> None:
+def test_small_window_is_read_once_and_a_larger_one_twice() -> None:
     lines = [_encode(SOURCES[0], n, b"v") for n in range(100)]
     for unit_bytes, reads in ((1 << 30, 1), (5_000, 2)):
         file = File(lines, [])
@@ -85,7 +85,7 @@ def test_small_window_is_read_once_and_a_larger_one_twice_if_no_id_repeats() -> 
     assert count_units(file.weight, 5_000) == -(-file.weight // 5_000)
 
 
-def test_ids_that_repeat_cost_a_reading_for_as_many_as_fit_a_unit() -> None:
+def test_repeated_ids_cost_a_reading_for_each_unit_of_them() -> None:
     lines = [_encode(SOURCES[0], n, b"v" * 100) for n in range(60)]
     file = File(lines + lines, [])
     units = _list_units(file, 8_000)  # of lines; 20 such IDs fit

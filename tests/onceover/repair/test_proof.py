@@ -18,6 +18,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
+from onceover.model.repair_failure import RepairFailure
 from onceover.model.unlanded import Unlanded
 from onceover.repair.pieces import list_releases
 from onceover.repair.proof import Verdict, add_failed_proof, list_unproved_parts, prove
@@ -101,7 +102,9 @@ def test_raw_with_every_landing_is_proved_and_duplicates_counted() -> None:
 
 def test_landing_that_lost_a_record_refuses_the_window() -> None:
     short = replace(RIGHT, ranges=(RIGHT.ranges[0], RebuiltRange(of(10, 15), digest(10, 14))))
-    assert prove(CLAIMED, short).reasons == ("landing 2: raw holds 14 of 15 of 00000001-0:0-15",)
+    verdict = prove(CLAIMED, short)
+    assert verdict.reasons == ("landing 2: raw holds 14 of 15 of 00000001-0:0-15",)
+    assert verdict.failures == {RepairFailure.LOST_LINE}
 
 
 def test_replay_after_log_compaction_is_proved_by_the_first_one() -> None:
@@ -138,12 +141,15 @@ def test_records_adopted_within_a_range_are_not_the_landings() -> None:
 
 def test_equal_count_with_another_digest_refuses_the_window() -> None:
     other = replace(RIGHT, ranges=(RIGHT.ranges[0], RebuiltRange(of(10, 15), Digest(5, 1))))
-    assert prove(CLAIMED, other).reasons == ("landing 2: raw holds 15 of 15 of 00000001-0:0-15, with another digest",)
+    verdict = prove(CLAIMED, other)
+    assert verdict.reasons == ("landing 2: raw holds 15 of 15 of 00000001-0:0-15, with another digest",)
+    assert verdict.failures == {RepairFailure.LOST_LINE}
 
 
 def test_batch_records_outside_landings_refuse_the_window() -> None:
     stray = replace(RIGHT, ranges=(*RIGHT.ranges, RebuiltRange(of(15, 40), Digest(1, 20))))
     assert "by no landing" in prove(CLAIMED, stray).reasons[0]
+    assert prove(CLAIMED, stray).failures == {RepairFailure.STRAY_RECORD}
 
 
 def test_lines_that_only_other_batches_landed_refuse_the_window() -> None:
@@ -153,11 +159,13 @@ def test_lines_that_only_other_batches_landed_refuse_the_window() -> None:
 def test_rebuild_with_less_than_certified_is_never_published() -> None:
     better = replace(CLAIMED, certified=digest(0, 16))
     assert "fewer are never published" in prove(better, RIGHT).reasons[0]
+    assert prove(better, RIGHT).failures == {RepairFailure.FEWER_RECORDS}
 
 
 def test_conflicts_and_misdated_ids_refuse_and_are_findings() -> None:
     verdict = prove(CLAIMED, replace(RIGHT, conflicts=1, misdated=2))
     assert not verdict.is_proved
+    assert verdict.failures == {RepairFailure.TWO_CONTENTS}
     assert [f.kind for f in verdict.findings] == [Kind.CONFLICT, Kind.MISDATED]
 
 
@@ -170,12 +178,13 @@ def test_torn_tail_outside_every_landing_refuses_nothing() -> None:
 def test_try_that_lacks_lines_says_so_unless_a_finding_does() -> None:
     reason = "landing 7: raw holds 4 of 5 of lost"
     damaged, doubtful = Finding(Kind.CORRUPT_LINE, {"lines": 1}), (of(0, 5),)
-    (failed,) = add_failed_proof("reading raw failed: Could not obtain block", None)
+    lost = {RepairFailure.LOST_LINE}
+    (failed,) = add_failed_proof("reading raw failed: Could not obtain block", {RepairFailure.UNREADABLE_FILE}, None)
     assert (failed.kind, failed.evidence["reason"]) == (Kind.FAILED_PROOF, "reading raw failed: Could not obtain block")
-    assert [f.kind for f in add_failed_proof(reason, Verdict((reason,), ()))] == [Kind.FAILED_PROOF]
-    assert add_failed_proof(reason, Verdict((reason,), (damaged,))) == (damaged,)
-    assert add_failed_proof(reason, Verdict((reason,), (), doubtful)) == (), "the next repair compares contents"
-    assert add_failed_proof("publishing failed: disk full", None) == ()
+    assert [f.kind for f in add_failed_proof(reason, lost, Verdict((reason,), ()))] == [Kind.FAILED_PROOF]
+    assert add_failed_proof(reason, lost, Verdict((reason,), (damaged,))) == (damaged,)
+    assert add_failed_proof(reason, lost, Verdict((reason,), (), doubtful)) == (), "the next repair compares contents"
+    assert add_failed_proof("publishing failed: disk full", {RepairFailure.REFUSED_ROWS}, None) == ()
 
 
 def test_damaged_compacted_file_is_the_first_reason() -> None:

@@ -18,7 +18,6 @@ from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window, format_moment
 from onceover.model.wording import format_records, pluralize
 from onceover.repair import service as repair_service
-from onceover.repair.proof import lacks_lines
 from onceover.repair.service import Confirmation
 
 _MOST_SHOWN = 10
@@ -134,7 +133,7 @@ def _show_outcome(name: str, window: Window, done: Confirmation | None) -> None:
         say(f"the window needed no repair: {why}")
     if done.confirmed:
         say(f"window {window} is repaired and certified, {pluralize(done.duplicates, 'duplicate')} ignored")
-    elif any(lacks_lines(why) for _, why in done.failed):
+    elif done.lacking:
         say(
             "What Kafka holds has been read again, and does not make up what landed: bring the window file back from a "
             f"backup. {_describe_end(name)}"

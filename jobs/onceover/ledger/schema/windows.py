@@ -39,6 +39,7 @@ CREATE TABLE onceover.repair (
   state text NOT NULL DEFAULT 'planned' CHECK (state IN ('planned', 'claimed', 'published', 'confirmed', 'revoked',
     'failed', 'unneeded', 'left', 'restored', 'cancelled')),
   reason text,
+  failures text[] NOT NULL DEFAULT '{{}}',
   token uuid,
   findings jsonb NOT NULL,
   started_at timestamptz,
@@ -61,6 +62,7 @@ CREATE INDEX ON onceover.repair (pipeline, repair_id) WHERE announced_at IS NULL
   AND (before ->> 'revision') <> (after ->> 'revision');
 CREATE INDEX ON onceover.repair (pipeline, request_id) WHERE state IN ('planned', 'claimed', 'published');
 COMMENT ON TABLE onceover.repair IS 'What each request did to each of its windows.';
+COMMENT ON COLUMN onceover.repair.failures IS 'Codes of the causes of a failed try; the reason says them in words.';
 COMMENT ON COLUMN onceover.repair.overcount IS
   'Records counted too many before the repair, too few if negative; NULL: nothing published, or unknown.';
 COMMENT ON COLUMN onceover.repair.announced_at IS

@@ -1,0 +1,24 @@
+"""Why a repair published nothing, as codes; the reason beside them says it in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+
+class RepairFailure(StrEnum):
+    """One cause; a try may have several. Stored with the repair."""
+
+    LOST_LINE = "lost line"  # raw lacks records that landed, or has others in their place
+    UNREADABLE_FILE = "unreadable file"
+    TWO_CONTENTS = "two contents"  # of one ID, or two event times
+    STRAY_RECORD = "stray record"  # it landed, and in no landing of this window
+    UNREACHED_OFFSET = "unreached offset"  # of an intact line: no log ever reached it
+    UNKNOWN_CONTRACT = "unknown contract"
+    FEWER_RECORDS = "fewer records"  # than the last certificate
+    REFUSED_ROWS = "refused rows"  # by the database
+
+
+def lacks_lines(failures: Iterable[str]) -> bool:
+    """Return whether raw has lost lines, or cannot be read."""
+    return not {RepairFailure.LOST_LINE, RepairFailure.UNREADABLE_FILE}.isdisjoint(failures)
