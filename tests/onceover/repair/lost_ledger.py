@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,6 +15,7 @@ from onceover.errors import OnceoverError
 from onceover.ledger.database import Connection
 from onceover.ledger.windows import list_windows
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.repair_failure import RepairFailure
 from onceover.raw.layout import Layout
 from onceover.repair.lost_windows import list_lost
 
@@ -53,18 +54,24 @@ def holds(start: int, end: int) -> tuple[OffsetRange, ...]:
     return (OffsetRange(KafkaPartition(generation(NAME), 0), start, end),)
 
 
-def fail_repair(connection: Connection, window: int, reason: str, length: int | None) -> None:
+def fail_repair(
+    connection: Connection,
+    window: int,
+    reason: str,
+    length: int | None,
+    failures: Sequence[RepairFailure] = (RepairFailure.LOST_LINE,),
+) -> None:
     """Record a repair that failed for that reason, as the window is now."""
     connection.execute(
         """
         WITH request AS (INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%(name)s, 'me', 'a test')
           RETURNING request_id)
-        INSERT INTO onceover.repair (request_id, pipeline, window_start, state, reason, findings, started_at,
-          finished_at, bytes_read)
-        SELECT request_id, %(name)s, %(start)s, 'failed', %(reason)s, '[]', clock_timestamp(), clock_timestamp(),
-          %(length)s FROM request
+        INSERT INTO onceover.repair (request_id, pipeline, window_start, state, reason, failures, findings,
+          started_at, finished_at, bytes_read)
+        SELECT request_id, %(name)s, %(start)s, 'failed', %(reason)s, %(failures)s, '[]', clock_timestamp(),
+          clock_timestamp(), %(length)s FROM request
         """,
-        {"name": NAME, "start": start_of(window), "reason": reason, "length": length},
+        {"name": NAME, "start": start_of(window), "reason": reason, "length": length, "failures": list(failures)},
     )
     connection.execute(
         'UPDATE onceover."window" SET tries = 1 WHERE pipeline = %s AND window_start = %s', [NAME, start_of(window)]

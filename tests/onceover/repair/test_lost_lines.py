@@ -19,6 +19,7 @@ from tests.onceover.repair.lost_ledger import (
 from onceover.errors import TerminalError, UnreachableError
 from onceover.ledger import rereads
 from onceover.ledger.database import Connection
+from onceover.model.repair_failure import RepairFailure
 from onceover.repair.lost_windows import list_lost
 
 pytestmark = pytest.mark.stack
@@ -94,7 +95,8 @@ def test_lines_that_a_repair_missed_count_as_lost(connection: Connection, ledger
     (lost,) = list_lost(as_context(fake), ()).declarable
     assert (lost.window_start, lost.what) == (start_of(5), "landing 7: raw holds 4 of 5 of lost")
     assert list_lost(as_context(fake), {start_of(5)}).declarable == (), "known already"
-    fail_repair(connection, 5, "1 ID has more than one content; landing 7: raw holds 4 of 5 of lost", whole)
+    both = (RepairFailure.TWO_CONTENTS, RepairFailure.LOST_LINE)
+    fail_repair(connection, 5, "1 ID has more than one content; landing 7: raw holds 4 of 5 of lost", whole, both)
     assert refusals(fake) == [], "a decision comes first"
 
 
@@ -114,7 +116,7 @@ def test_contents_that_are_still_to_be_compared_are_not_lost(
 
 
 def test_file_that_can_be_read_again_is_not_lost(connection: Connection, fake: Context) -> None:
-    fail_repair(connection, 5, "reading raw failed: Could not obtain block", None)
+    fail_repair(connection, 5, "reading raw failed: Could not obtain block", None, [RepairFailure.UNREADABLE_FILE])
     assert refusals(fake) == []
     fake.unreadable[start_of(5)] = TerminalError("no DataNode has the block")
     assert len(list_lost(as_context(fake), ()).declarable) == 1
@@ -133,7 +135,7 @@ def test_file_that_is_merely_shorter_is_repaired_first(
     assert "repair it first, as `onceover explain lost 2025-01-01T00:25Z`" in refusals(fake)[0][1]
     fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", length + 1)
     assert "repair it first" in refusals(fake)[0][1], "it read another file"
-    fail_repair(connection, 5, "1 ID has more than one content", length)
+    fail_repair(connection, 5, "1 ID has more than one content", length, [RepairFailure.TWO_CONTENTS])
     assert len(list_lost(as_context(fake), ()).declarable) == 1, "it could not prove the file either"
     fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", length)
     assert len(list_lost(as_context(fake), ()).declarable) == 1
