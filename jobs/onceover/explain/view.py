@@ -202,7 +202,7 @@ def list_places(facts: WindowFacts) -> list[str]:
     places = [f"Raw on {store}: {facts.window_file}{length}", f"Aggregates: {select}"]
     if facts.compacted is not None:
         beside = "the text before it has expired" if facts.compacted["replaces_text"] else "beside the text"
-        places.insert(1, f"compacted: {facts.compacted['path']} ({facts.compacted['bytes']:,} bytes), {beside}")
+        places.insert(1, f"Compacted: {facts.compacted['path']} ({facts.compacted['bytes']:,} bytes), {beside}")
     return places
 
 

@@ -7,8 +7,7 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.lines.contract_names import name_contract
-from onceover.model.json_text import to_json
-from onceover.raw.contract_files import keep_contracts
+from onceover.raw.contract_files import format_contract, keep_contracts
 from onceover.spark.contract_check import analyze_contract
 
 
@@ -27,7 +26,6 @@ def keep_registered_contracts(spark: SparkSession, context: PipelineContext, reg
             for source, of_source in sorted(first_offsets.items())
             if version in of_source
         ]
-        values = {"name": name, "contract": contract, "cutovers": cutovers, "columns": columns}
-        return to_json(values, indent=1).encode()
+        return format_contract({"name": name, "contract": contract, "cutovers": cutovers, "columns": columns})
 
     keep_contracts(context.raw_address, context.layout, contracts, describe)

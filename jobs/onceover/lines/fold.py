@@ -7,14 +7,13 @@ Nothing that a file holds raises. The result does not depend on the order of lin
 62 of them for the lines themselves. A large window is folded in units (`units`), whose summaries add up.
 
 Columns are believed where a line has the contract of its ID, and no other line has the same record with other columns.
-Where they are not, `evaluate` names the rows whose VALUE decides, and the fold is repeated with the event times that
-VALUE gives under the ID's contract; then it names none. Of a line that landed nowhere, and names a contract that the
-accounts lack, no other contract's evaluation is asked.
+Where they are not, `evaluate` names rows whose VALUE decides, and all of the window is folded again by the event times
+and columns that VALUE gives under the contract of each ID; then it names none. Of a line that landed nowhere, and names
+a contract that the accounts lack, no other contract's evaluation is asked.
 
 `repair/window_accounts` makes the accounts from a claim and the rebuilt window from the summary. Pieces are of the
 window's own landings: an accounted ID that they lack is a stray. The fold of one window does not see an ID in two of
-them: the driver compares `shared` IDs and orphans. The rows to stage are grouped from the typed columns of `counting`,
-and from VALUE for those of `from_value`.
+them: the driver compares `shared` IDs and orphans. The rows to stage are grouped from the columns of `counting`.
 """
 
 from __future__ import annotations

@@ -46,7 +46,9 @@ def judge_lines(
     evaluate = doubtful & ~misplaced
     if evaluated is not None:
         by_value = distinct.find_largest(evaluated)
-        misplaced |= evaluate & (by_value != NOT_EVALUATED) & (by_value != event_ms)
+        # Of a line in its contract's own words, too: if what evaluates gives another time now, it gives other columns.
+        is_asked = (by_value != NOT_EVALUATED) & (kind != FOREIGN) & ~is_unknown
+        misplaced |= is_asked & (by_value != event_ms)
         evaluate &= by_value == NOT_EVALUATED
     rejected = np.zeros(len(row), bool)
     decided = np.flatnonzero((ids.decided[number] >= 0) & ~misplaced)
@@ -57,7 +59,7 @@ def judge_lines(
 
 def _find_other_columns(lines: WindowLines, distinct: DistinctLines, is_own: np.ndarray) -> np.ndarray:
     """Return which lines, of those with the contract of their ID, have the same record and event time as another such
-    line, and other columns."""
+    line, and other columns, or another leader epoch, which is rare: VALUE then gives the columns of both."""
     differs = np.zeros(len(distinct), bool)
     if len(distinct) == len(distinct.first):
         return differs
@@ -101,7 +103,7 @@ class IdRecords:
 
 def find_records(lines: WindowLines, distinct: DistinctLines, judged: JudgedLines) -> IdRecords:
     """Return the records of IDs. The smallest content comes first, then the earliest event time, then believed columns,
-    so that the choice does not depend on the order of lines."""
+    then the largest leader epoch, so that the choice does not depend on the order of lines."""
     line = np.flatnonzero(~(judged.misplaced | judged.rejected)).astype(np.int32)
     begins = mark_changes(distinct.id[line])
     first = np.flatnonzero(begins).astype(np.int32)
@@ -113,7 +115,8 @@ def find_records(lines: WindowLines, distinct: DistinctLines, judged: JudgedLine
         at = np.flatnonzero(several[place])
         of, rows = line[at], distinct.row[line[at]]
         content, event_ms = lines.content[rows].T, lines.event_ms[rows]
-        order = np.lexsort((lines.hash[rows], ~judged.believed[of], event_ms, *content[::-1], place[at]))
+        choice = (lines.hash[rows], -lines.epoch[rows], ~judged.believed[of])
+        order = np.lexsort((*choice, event_ms, *content[::-1], place[at]))
         line[at] = of[order]
         inner = ~begins[at]
         has_contents[place[at[inner & mark_changes(*(part[order] for part in content))]]] = True

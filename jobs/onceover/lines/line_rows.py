@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from onceover.errors import TerminalError
 from onceover.lines import records
 from onceover.lines.accounts import Accounts
 from onceover.lines.fold import fold
@@ -28,6 +29,7 @@ SCHEMA: Final = pa.schema(
         ("unit", pa.int32()),
         ("source", pa.int64()),
         ("offset", pa.int64()),
+        ("leader_epoch", pa.int32()),
         ("line_ms", pa.int64()),
         ("content", pa.binary()),
         ("hash", pa.int64()),
@@ -53,6 +55,7 @@ def make_rows(piece: UnitPiece, accounts: Accounts, *, whole: bool = False) -> p
         pa.array(np.full(count, piece.unit, np.int32)),
         pa.array(held.source),
         pa.array(held.offset),
+        pa.array(held.epoch),
         pa.array(held.event_ms),
         _as_binary(held.content),
         pa.array(held.hash.view(np.int64)),
@@ -74,6 +77,8 @@ def fold_rows(rows: pa.Table, accounts: Accounts) -> FoldedUnit:
     VALUE gave the typed columns, too. The result's rows have all columns of those that count."""
     lines, rows = _read_rows(rows)
     folded = fold(lines, accounts, rows.column(EVALUATED).fill_null(NOT_EVALUATED).to_numpy())
+    if len(folded.evaluate):
+        raise TerminalError(f"{len(folded.evaluate)} lines were not evaluated by their contract; report this")
     return FoldedUnit(replace(folded.summary, by_value=len(folded.counting)), rows.take(folded.counting))
 
 
@@ -85,6 +90,7 @@ def _read_rows(rows: pa.Table) -> tuple[WindowLines, pa.Table]:
     lines = WindowLines(
         source=rows.column("source").to_numpy(),
         offset=rows.column("offset").to_numpy(),
+        epoch=rows.column("leader_epoch").to_numpy(),
         event_ms=rows.column("line_ms").to_numpy(),
         content=np.frombuffer(get_data(rows.column("content").combine_chunks()), np.uint32).reshape(-1, 4),
         hash=rows.column("hash").to_numpy().view(np.uint64),

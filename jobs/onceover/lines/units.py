@@ -2,7 +2,7 @@
 
 A window of at most `unit_bytes` is one unit, and is read once. Of a larger one the IDs are read first, then its lines
 in blocks of as many bytes, each a unit, without the IDs that two blocks hold. The file is read once more for each
-further unit, which has all lines of some of those IDs.
+further unit, which has all lines of some of those IDs, as many bytes of them.
 
     blocks    1 2 3 4 | 5 2 6 | 7 8 4 4
     units     1 3     | 5 6   | 7 8     | 2 2 4 4 4
@@ -24,8 +24,6 @@ from onceover.lines.read import Lines, read
 
 UNIT_BYTES: Final = 192 * 1024 * 1024
 """Of text, 1.6 million lines at most. A fold takes some 260 bytes for each, and their columns."""
-
-_ID_BYTES: Final = 400  # of a unit, for each ID in it that two blocks hold
 
 FilePiece = tuple[bool, Piece]
 """A piece of a window's compacted file (True) or of its text."""
@@ -56,13 +54,18 @@ def cut_units(
             yield unit
         return
     repeated = _find_repeated(_number_blocks(read_pieces(), unit_bytes))
-    per_unit, blocks = max(unit_bytes // _ID_BYTES, 1), 0
-    further = -(-sum(map(len, repeated.values())) // per_unit)
-    for number in range(-1, further):
-        for block, compacted, position, lines in _number_blocks(read_pieces(), unit_bytes):
-            blocks = max(blocks, block + 1)
-            chosen = lines.select(np.flatnonzero(_find_places(lines, repeated) // per_unit == number))
-            yield UnitPiece(block if number < 0 else blocks + number, chosen, position, compacted)
+    weights, blocks = np.zeros(sum(map(len, repeated.values())), np.int64), 0
+    for block, compacted, position, lines in _number_blocks(read_pieces(), unit_bytes):
+        places = _find_places(lines, repeated)
+        np.add.at(weights, places[places >= 0], (lines.end - lines.start)[places >= 0])
+        yield UnitPiece(block, lines.select(np.flatnonzero(places < 0)), position, compacted)
+        blocks = block + 1
+    further = (np.cumsum(weights) - weights) // unit_bytes
+    for number in np.unique(further).tolist():
+        for _, compacted, position, lines in _number_blocks(read_pieces(), unit_bytes):
+            places = _find_places(lines, repeated)
+            chosen = np.flatnonzero((places >= 0) & (np.append(further, -1)[places] == number))
+            yield UnitPiece(blocks + number, lines.select(chosen), position, compacted)
 
 
 def count_units(weight: int, unit_bytes: int = UNIT_BYTES) -> int:

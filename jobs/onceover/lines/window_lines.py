@@ -16,13 +16,15 @@ from onceover.lines.reference import LEFT_OUT
 class WindowLines:
     """Intact lines, of text or of a compacted file, an element a line in each array; `corrupt` counts the other lines.
 
-    `source` numbers generation and Kafka partition; `content` (n x 4, uint32) is the XXH3-128 that the digest sums,
+    `source` numbers generation and Kafka partition; `epoch` is the leader epoch, negative where the broker gave none;
+    `content` (n x 4, uint32) is the XXH3-128 that the digest sums,
     `hash` the line's XXH3-64. `contract` indexes `contracts`. `has_columns` is False where VALUE alone gives a line's
     columns. `position` is the line's first byte in its file; where `compacted`, in the file's text.
     """
 
     source: np.ndarray
     offset: np.ndarray
+    epoch: np.ndarray
     event_ms: np.ndarray
     content: np.ndarray
     hash: np.ndarray
@@ -51,6 +53,7 @@ def hold_lines(lines: Lines, position: int = 0, *, compacted: bool = False) -> W
     return WindowLines(
         source=number_sources(lines.generation[rows], lines.kafka_partition[rows]),
         offset=lines.offset[rows],
+        epoch=lines.leader_epoch[rows].astype(np.int32),
         event_ms=lines.event_ms[rows],
         content=lines.parts[rows].astype(np.uint32),
         hash=lines.hash[rows],

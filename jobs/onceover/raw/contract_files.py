@@ -5,18 +5,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import pairwise
+
+import xxhash
 
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.lines.contract_names import name_contract
 from onceover.model.contract import Contract, Contracts, Cutovers, list_refused_changes
+from onceover.model.json_text import to_json
 from onceover.model.offsets import LARGEST_END, KafkaPartition
 from onceover.raw.layout import Layout
 from onceover.raw.store import RawStore, open_store
 
 _NAME = re.compile(r"V([1-9][0-9]{0,8})-[0-9a-f]{16}\.json")
+
+
+def format_contract(values: Mapping[str, object]) -> bytes:
+    """Return the content of a contract's file: JSON, with the `hash` of these values, by which damage shows."""
+    return to_json({**values, "hash": _hash(json.loads(to_json(values)))}, indent=1).encode()
+
+
+def _hash(values: Mapping[str, object]) -> str:
+    return xxhash.xxh3_64_hexdigest(to_json(values))
 
 
 def keep_contracts(address: str, layout: Layout, names: Iterable[str], describe: Callable[[str], bytes]) -> None:
@@ -48,8 +60,8 @@ def explain_unknown_files(layout: Layout, names: Iterable[str]) -> str:
 def read_contracts(address: str, layout: Layout) -> Contracts | None:
     """Return the contracts that have files, from version 1 on, and their cutovers; None without files.
 
-    Raises TerminalError, with the path, for a file that is not what its name says, for two files of one version, and
-    for a version without one between others.
+    Raises TerminalError, with the path, for a file that is not as it was written, for two files of one version, for a
+    version without one between others, and for one that begins before an earlier one.
     """
     files = open_store(address)
     contracts: dict[int, tuple[str, Contract]] = {}
@@ -72,6 +84,13 @@ def read_contracts(address: str, layout: Layout) -> Contracts | None:
                 f"{version}: put its file back from a backup"
             )
     ordered = [contracts[version] for version in sorted(contracts)]
+    for of_source in cutovers.values():
+        for (old_version, old_first), (version, first) in pairwise(sorted(of_source.items())):
+            if first < old_first:
+                raise TerminalError(
+                    f"{contracts[version][0]} begins before {contracts[old_version][0]} does: put both files back from "
+                    "a backup"
+                )
     for (earlier, old), (path, new) in pairwise(ordered):
         if changes := list_refused_changes(old, new):
             raise TerminalError(
@@ -93,10 +112,14 @@ def _parse(path: str, name: str, content: bytes) -> tuple[int, Contract, dict[Ka
     named = _NAME.fullmatch(name)
     try:
         values = json.loads(content)
+        if values.pop("hash") != _hash(values):
+            raise ValueError("its hash differs")
         contract = Contract.from_definition(values["contract"])
         first_offsets = {KafkaPartition(str(at), int(number)): first for at, number, first in values["cutovers"]}
         if not all(type(first) is int and 0 <= first < LARGEST_END for first in first_offsets.values()):
             raise ValueError("a cutover is no offset")
+        if len(first_offsets) < len(values["cutovers"]):
+            raise ValueError("a Kafka partition is named twice")
         version = int(named[1]) if named else 0
         if f"{name_contract(contract, version)}.json" != name:
             raise ValueError("its definition has another fingerprint")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol
 
@@ -20,7 +20,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from onceover.errors import OnceoverError, TerminalError
 from onceover.lines import units
-from onceover.lines.accounts import Accounts
+from onceover.lines.accounts import MOST_RUNS, Accounts
 from onceover.lines.chunks import CHUNK, Piece
 from onceover.lines.folded_window import OF_LINE, FoldedUnit, fold_units
 from onceover.lines.grouping import Grouping
@@ -36,6 +36,7 @@ SUMMARY: Final = "__onceover_summary"  # no key or measure has that name
 LINE: Final = "window_ms bigint, source bigint, offset bigint, line binary"
 _OWN = [("window_ms", pa.int64()), (SUMMARY, pa.binary())]
 _BATCH = 65_536  # rows that go to the JVM together
+_BATCH_BYTES = 16 * 1024 * 1024  # of lines
 _EXPANSION = 8  # bytes of text for a byte of a compacted file, about
 
 
@@ -168,18 +169,30 @@ def read_units(reader: LineReader, file: WindowFile, unit_bytes: int) -> Iterato
     yield from cut_units(read_pieces, file.weight, unit_bytes)
 
 
+def list_lines(folded: FoldedUnit, window_ms: int) -> list[pa.RecordBatch]:
+    """Return the lines of a unit that count, in the columns of LINE, in batches of some MiB."""
+    window = pa.array(np.full(len(folded.rows), window_ms, np.int64))
+    rows = folded.rows.select(OF_LINE).add_column(0, "window_ms", window).combine_chunks()
+    batches: list[pa.RecordBatch] = rows.to_batches(max(len(rows) * _BATCH_BYTES // max(rows.nbytes, 1), 1))
+    return batches
+
+
 def _join_units(folded: Iterable[FoldedUnit | None], grouping: Grouping) -> tuple[WindowOutcome, pa.Table]:
     """Return the outcome of a window, and its groups if it has a summary."""
-    summary, groups, none = None, [], grouping.schema.empty_table()
+    summary, groups, none = None, grouping.schema.empty_table(), grouping.schema.empty_table()
     try:
         for unit in folded:
             if unit is None:
                 return WindowOutcome(needs_value=True), none
-            summary = unit.summary if summary is None else summary + unit.summary
-            groups.append(grouping.group(unit.rows))
+            own = grouping.group(unit.rows)
+            if summary is None:
+                summary, groups = unit.summary, own
+            else:
+                summary, groups = summary + unit.summary, grouping.group(pa.concat_tables([groups, own]))
+                summary = replace(summary, runs=summary.runs.take(MOST_RUNS))
     except OnceoverError as error:
         return WindowOutcome(error=str(error)), none
-    return WindowOutcome(summary), groups[0] if len(groups) == 1 else grouping.group(pa.concat_tables(groups))
+    return WindowOutcome(summary), groups
 
 
 def _select_lines(
@@ -191,6 +204,4 @@ def _select_lines(
                 raise TerminalError(
                     f"window {format_moment(from_ms(file.window_ms))} changed while it was read; run the command again"
                 )
-            window = pa.array(np.full(len(folded.rows), file.window_ms, np.int64))
-            rows = folded.rows.select(OF_LINE).add_column(0, "window_ms", window)
-            yield from rows.combine_chunks().to_batches(_BATCH)
+            yield from list_lines(folded, file.window_ms)

@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from onceover.errors import OnceoverError, TerminalError
 from onceover.lines import units
 from onceover.lines.accounts import Accounts
-from onceover.lines.folded_window import OF_LINE, FoldedUnit
+from onceover.lines.folded_window import FoldedUnit
 from onceover.lines.judge import NO_WINDOW
 from onceover.lines.line_rows import EVALUATED, SCHEMA, VALUE_FIELDS, fold_rows, make_rows
 from onceover.model.contract import Contracts
@@ -29,6 +29,7 @@ from onceover.spark.fold_tasks import (
     LINE,
     LineReader,
     WindowFile,
+    list_lines,
     make_batches,
     make_schema,
     read_units,
@@ -70,9 +71,7 @@ def select_lines_by_value(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for window_ms, folded in _fold(batches, planned.value):
             for unit in folded:
-                window = pa.array(np.full(len(unit.rows), window_ms, np.int64))
-                rows = unit.rows.select(OF_LINE).add_column(0, "window_ms", window)
-                yield from rows.combine_chunks().to_batches()
+                yield from list_lines(unit, window_ms)
 
     return rows.mapInArrow(run, LINE)
 

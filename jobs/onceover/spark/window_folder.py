@@ -62,6 +62,9 @@ class WindowFolder:
             folded.by_value = frozenset(file.window_ms for file in left)
             rows = fold_by_value(self._spark, self._address, left, self._contracts, self._columns)
             self._collect(folded, rows, keep=keep)
+        for file in files:
+            if file.window_ms not in folded.summaries:
+                folded.failures.setdefault(file.window_ms, f"{file.path} could not be folded; report this")
         return folded
 
     def select_lines(self, files: Sequence[WindowFile], by_value: Collection[int]) -> DataFrame:

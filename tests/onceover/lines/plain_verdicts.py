@@ -52,8 +52,8 @@ def name_content(record: Record) -> str:
     return "".join(f"{part:08x}" for part in hash_content(record).as_tuple()[1:])
 
 
-def judge(world: World) -> Expected:
-    """Judge each ID of the world for itself."""
+def judge(world: World, *, every: bool = False) -> Expected:
+    """Judge each ID of the world for itself; with `every`, VALUE is evaluated of all lines."""
     result = Expected()
     lines: dict[Id, Counter[bytes]] = defaultdict(Counter)
     for text in world.lines:
@@ -65,7 +65,7 @@ def judge(world: World) -> Expected:
             lines[line.record.source, line.record.offset][text] += 1
     loose: dict[str, dict[Id, Digest]] = defaultdict(dict)
     for each, texts in sorted(lines.items()):
-        _judge_id(world, each, texts, result, loose)
+        _judge_id(world, each, texts, result, loose, every=every)
     result.runs = {kind: _join(found) for kind, found in loose.items()}
     return result
 
@@ -89,7 +89,7 @@ def _find_kind(world: World, each: Id) -> str:
 
 
 def _judge_id(
-    world: World, each: Id, texts: Counter[bytes], result: Expected, loose: dict[str, dict[Id, Digest]]
+    world: World, each: Id, texts: Counter[bytes], result: Expected, loose: dict[str, dict[Id, Digest]], *, every: bool
 ) -> None:
     kind, contract = _find_kind(world, each), world.find_contract(each)
     decoded = {text: line for text in texts if (line := _decode(text)) is not None}
@@ -99,7 +99,8 @@ def _judge_id(
         is_unknown = kind not in ("counts", "stray", FOREIGN) and line.contract not in CONTRACTS
         alike = [other for name, other in decoded.items() if name != text and _is_alike(other, line, contract)]
         is_doubtful = kind != FOREIGN and not is_unknown and (line.contract != contract or bool(alike))
-        by_value = evaluate(line, contract) if is_doubtful else line.event_ms
+        is_asked = every and kind != FOREIGN and not is_unknown
+        by_value = evaluate(line, contract) if is_doubtful or is_asked else line.event_ms
         if line.event_ms is None or not START <= line.event_ms < END or by_value != line.event_ms:
             result.numbers["misplaced"] += texts[text]
             continue

@@ -154,7 +154,9 @@ def _hold_contents(contents: np.ndarray) -> WindowLines:
     content[:, 3] = contents[:, 1]
     zeros, numbers = np.zeros(rows, np.int64), contents[:, 1].astype(np.uint64)
     flags = np.zeros(rows, bool)
-    return WindowLines(zeros, contents[:, 0], zeros + START, content, numbers, zeros, ~flags, flags, zeros, (b"V1",))
+    return WindowLines(
+        zeros, contents[:, 0], zeros, zeros + START, content, numbers, zeros, ~flags, flags, zeros, (b"V1",)
+    )
 
 
 def test_contested_ids_are_as_many_in_parts_as_in_whole() -> None:
@@ -185,6 +187,7 @@ def test_hostile_ids_get_one_verdict_for_each_line() -> None:
     lines = WindowLines(
         source=numbers.choice(sources, rows),
         offset=offsets,
+        epoch=numbers.integers(-1, 3, rows),
         event_ms=numbers.choice([-1, 0, START, END - 1, END, 10**13 - 1], rows),
         content=content,
         hash=numbers.integers(0, 3, rows, np.uint64),

@@ -85,13 +85,15 @@ def test_small_window_is_read_once_and_a_larger_one_twice() -> None:
     assert count_units(file.weight, 5_000) == -(-file.weight // 5_000)
 
 
-def test_repeated_ids_cost_a_reading_for_each_unit_of_them() -> None:
-    lines = [_encode(SOURCES[0], n, b"v" * 100) for n in range(60)]
-    file = File(lines + lines, [])
-    units = _list_units(file, 8_000)  # of lines; 20 such IDs fit
-    assert [len(unit) for unit in units[-3:]] == [40, 40, 40]
-    assert file.reads == 5
-    assert all(unit == [] for unit in units[:-3])
+@pytest.mark.parametrize(("ids", "copies"), [(60, 2), (20, 40), (1, 200)])
+def test_units_of_repeated_ids_are_as_large_as_others(ids: int, copies: int) -> None:
+    lines = [_encode(SOURCES[0], n, b"v" * 100) for n in range(ids)]
+    file = File(lines * copies, [])
+    units = [unit for unit in _list_units(file, 8_000) if unit]
+    sizes = [sum(len(text) for _, text, _ in unit) for unit in units]
+    assert sum(sizes) == len(lines[0]) * ids * copies
+    assert max(sizes) <= max(8_000 + copies * len(lines[0]), copies * len(lines[0])), "an ID more at most"
+    assert file.reads == 2 + len(units)
 
 
 def test_window_without_lines_is_one_unit() -> None:

@@ -13,7 +13,7 @@ from onceover.model.contract import Contract, Contracts, Cutovers, Key, Measure
 from onceover.model.json_text import to_json
 from onceover.model.offsets import KafkaPartition
 from onceover.raw import contract_files
-from onceover.raw.contract_files import keep_contracts, read_contracts
+from onceover.raw.contract_files import format_contract, keep_contracts, read_contracts
 from onceover.raw.layout import Layout
 
 FOLDER = "/raw/things/contracts"
@@ -24,16 +24,13 @@ FIRST = Contract(
 )  # fmt: skip
 SECOND, THIRD = replace(FIRST, event_time="value.at + 1"), replace(FIRST, event_time="value.at + 2")
 
-DAMAGED = "empty torn list object number bare no_object another deep no_cutovers short zz 1.9 -5 10^30".split()  # noqa: SIM905
-
 
 def name(contract: Contract, version: int) -> str:
     return f"{name_contract(contract, version)}.json"
 
 
 def write(contract: Contract, cutovers: list[list[object]] | None = None) -> bytes:
-    values = {"name": "any", "contract": contract, "cutovers": cutovers or [], "columns": {}}
-    return to_json(values, indent=1).encode()
+    return format_contract({"name": "any", "contract": contract, "cutovers": cutovers or [], "columns": {}})
 
 
 @pytest.fixture
@@ -91,9 +88,12 @@ def test_cutovers_are_read_with_their_version(stored: dict[str, bytes]) -> None:
         b'{"contract": []}',
         write(SECOND),
         b"[" * 100_000,
-        to_json({"contract": FIRST}).encode(),
+        format_contract({"contract": FIRST}),
         *(write(FIRST, [each]) for each in (["00c0ffee", 0], ["zz", 0, 1], ["00c0ffee", 0, 1.9], ["00c0ffee", 0, -5])),
         write(FIRST, [["00c0ffee", 0, 10**30]]),
+        write(FIRST, [["00c0ffee", 0, 1], ["00c0ffee", 0, 2]]),
+        write(FIRST, [["00c0ffee", 0, 1200]]).replace(b"1200", b"1300"),
+        to_json({"contract": FIRST, "cutovers": []}).encode(),
     ],
     ids=[
         "empty",
@@ -111,11 +111,24 @@ def test_cutovers_are_read_with_their_version(stored: dict[str, bytes]) -> None:
         "1.9",
         "-5",
         "10^30",
+        "twice",
+        "changed",
+        "no_hash",
     ],
 )
 def test_damaged_contract_is_refused_by_its_path(stored: dict[str, bytes], content: bytes) -> None:
     stored[name(FIRST, 1)] = content
     with pytest.raises(TerminalError, match=f"{FOLDER}/{name(FIRST, 1)} is not the contract that its name"):
+        read_contracts("", LAYOUT)
+
+
+def test_contract_that_begins_before_an_earlier_one_is_refused(stored: dict[str, bytes]) -> None:
+    stored |= {
+        name(FIRST, 1): write(FIRST),
+        name(SECOND, 2): write(SECOND, [["00c0ffee", 0, 7]]),
+        name(THIRD, 3): write(THIRD, [["00c0ffee", 0, 6]]),
+    }
+    with pytest.raises(TerminalError, match=f"{name(THIRD, 3)} begins before .*{name(SECOND, 2)} does"):
         read_contracts("", LAYOUT)
 
 

@@ -41,7 +41,7 @@ def _lines(ids: Ids, event_ms: int) -> WindowLines:
     offset, zeros = np.array([n for n, _ in ids], np.int64), np.zeros(rows, np.int64)
     numbers, flags = content[:, 3].astype(np.uint64), np.zeros(rows, bool)
     source = zeros + number_source(SOURCE)
-    return WindowLines(source, offset, zeros + event_ms, content, numbers, zeros, ~flags, flags, zeros, (b"V1",))
+    return WindowLines(source, offset, zeros, zeros + event_ms, content, numbers, zeros, ~flags, flags, zeros, (b"V1",))
 
 
 def _fold_unlanded(
