@@ -12,8 +12,6 @@ import shutil
 import time
 from datetime import datetime, timedelta
 
-from hdfs import InsecureClient
-
 from bench import large_ledger, month_of_raw, planting
 from bench.large_ledger import LargeLedger
 from bench.table import Row, alternate, middle, runs
@@ -23,6 +21,7 @@ from onceover.detection.sweep import sweep_windows
 from onceover.ledger.database import Connection, connect
 from onceover.model.finding_kinds import Kind
 from onceover.observability import snapshot
+from onceover.raw.hdfs import connect_hdfs
 from onceover.raw.layout import Layout
 from onceover.raw.window_files import WindowFiles
 
@@ -89,7 +88,7 @@ def _month(connection: Connection) -> tuple[Row, list[str]]:
     ledger = large_ledger.build(connection, "month", windows)
     planting.plant(connection, ledger, FAILURES, SEED)
     layout, local = Layout("/bench", "month"), home() / ".local" / "bench" / "month"
-    client = InsecureClient(address("webhdfs"), user="bench")
+    client = connect_hdfs(address("webhdfs"))
     started = time.monotonic()
     lines = month_of_raw.write(client, layout, ledger)
     written = time.monotonic() - started

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import matplotlib
-from hdfs import InsecureClient
 
 from bench.table import Row, results
 from bench.window_text import write_windows
 from onceover.config.endpoints import address
+from onceover.raw.hdfs import connect_hdfs
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -86,7 +86,7 @@ def run() -> tuple[list[Row], list[str]]:
 
 
 def _measure(lines: int, windows: int, masters: Sequence[str], runs: int) -> list[Point]:
-    client, folder = InsecureClient(address("webhdfs"), user="bench"), f"/bench/growth-{lines}-{windows}"
+    client, folder = connect_hdfs(address("webhdfs")), f"/bench/growth-{lines}-{windows}"
     text = write_windows(client, folder, lines, windows)
     files = results() / "growth.pickle"
     files.parent.mkdir(parents=True, exist_ok=True)

@@ -16,8 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hdfs import InsecureClient
-
 from bench import ledger_history
 from bench.ledger_history import History
 from bench.ledger_writer import Writer
@@ -26,6 +24,7 @@ from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.ledger.catalog import read_registered
 from onceover.ledger.database import Connection, connect
+from onceover.raw.hdfs import connect_hdfs
 from onceover.raw.layout import Layout
 
 NAME = "history"
@@ -95,7 +94,7 @@ def _measure(connection: Connection, days: int, kept_days: int) -> Measured:
     print(f"  {days} days built in {time.monotonic() - started:.0f} s", flush=True)
     closed, old = history.start_of(history.windows - 2), history.start_of(history.windows // 3)
     hour = (history.start_of(history.windows - 14), history.start_of(history.windows - 2))
-    client, layout = InsecureClient(address("webhdfs"), user="bench"), Layout("/bench/ledger", NAME)
+    client, layout = connect_hdfs(address("webhdfs")), Layout("/bench/ledger", NAME)
     for window in range(history.windows - 14, history.windows):
         start = history.start_of(window)
         client.write(layout.window_file(start), data=b"\n" * history.read_lengths([start])[start], overwrite=True)

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from hdfs import InsecureClient
 from pyspark.sql import SparkSession
 
 from bench.repair import rebuild
@@ -22,6 +21,7 @@ from bench.table import Row, alternate, middle, runs
 from bench.window_text import WindowText, write_windows
 from onceover.config.endpoints import address
 from onceover.raw.frozen_file import FrozenFiles
+from onceover.raw.hdfs import connect_hdfs
 from onceover.raw.store import RawStore, make_address, open_store
 from onceover.spark.session import build
 from onceover_local.stack import Stack
@@ -40,7 +40,7 @@ def run() -> tuple[list[Row], list[str]]:
     on_hdfs, on_hbase = address("webhdfs"), make_address("hbase", address("hbase"))
     hdfs, hbase = open_store(on_hdfs), open_store(on_hbase)
     lines, windows = QUICK if os.environ.get("BENCH") == "quick" else (LINES, WINDOWS)
-    client, folder = InsecureClient(on_hdfs, user="bench"), f"/bench/{uuid.uuid4().hex[:8]}"
+    client, folder = connect_hdfs(on_hdfs), f"/bench/{uuid.uuid4().hex[:8]}"
     text = write_windows(client, folder, lines, windows)
     paths = [each.path for each in text.files.values()]
     contents = {path: hdfs.read(path) or b"" for path in paths}

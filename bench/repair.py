@@ -14,7 +14,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hdfs import InsecureClient
 from pyspark.sql import SparkSession
 
 from bench.processor_time import Processes, ProcessorTime
@@ -23,6 +22,7 @@ from bench.table import Row, alternate_all, middle, results, runs
 from bench.window_text import CONTRACT, WindowText, write_windows
 from onceover.config.endpoints import address
 from onceover.model.contract import Contracts
+from onceover.raw.hdfs import connect_hdfs
 from onceover.repair.folded import FoldedRebuild
 from onceover.repair.proof import prove
 from onceover.spark.copy_text import format_copy_lines
@@ -70,7 +70,7 @@ def run() -> tuple[list[Row], list[str]]:
     notes: list[str] = []
     for lines, windows, of_spark, of_duckdb in QUICK if os.environ.get("BENCH") == "quick" else SIZES:
         folder = f"/bench/repair-{windows}"
-        client = InsecureClient(address("webhdfs"), user="bench")
+        client = connect_hdfs(address("webhdfs"))
         text = write_windows(client, folder, lines, windows)
         compared, said = compare(spark, text, processes, of_spark, of_duckdb)
         client.delete(folder, recursive=True)
