@@ -78,7 +78,7 @@ def may_log_differ(connection: Connection, pipeline: str) -> bool:
 
 def list_landed_epochs(connection: Connection, pipeline: str, log: OffsetRange) -> list[EpochSpan]:
     """Return the landed offsets from the log's start on by the leader epoch of their records, in the order in which
-    they were read. An epoch is unknown of what was adopted."""
+    they were read. An epoch is unknown of what was adopted, and where leaders changed during a read."""
     rows = connection.execute(
         """
         SELECT r.start_offset, r.end_offset, r.records, r.leader_epochs FROM (

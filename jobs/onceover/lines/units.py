@@ -60,11 +60,10 @@ def cut_units(
         np.add.at(weights, places[places >= 0], (lines.end - lines.start)[places >= 0])
         yield UnitPiece(block, lines.select(np.flatnonzero(places < 0)), position, compacted)
         blocks = block + 1
-    further = (np.cumsum(weights) - weights) // unit_bytes
-    for number in np.unique(further).tolist():
+    further = np.append((np.cumsum(weights) - weights) // unit_bytes, -1)  # the last one is for place -1
+    for number in np.unique(further[:-1]).tolist():
         for _, compacted, position, lines in _number_blocks(read_pieces(), unit_bytes):
-            places = _find_places(lines, repeated)
-            chosen = np.flatnonzero((places >= 0) & (np.append(further, -1)[places] == number))
+            chosen = np.flatnonzero(further[_find_places(lines, repeated)] == number)
             yield UnitPiece(blocks + number, lines.select(chosen), position, compacted)
 
 

@@ -24,7 +24,7 @@ _NAME = re.compile(r"V([1-9][0-9]{0,8})-[0-9a-f]{16}\.json")
 
 def format_contract(values: Mapping[str, object]) -> bytes:
     """Return the content of a contract's file: JSON, with the `hash` of these values, by which damage shows."""
-    return to_json({**values, "hash": _hash(json.loads(to_json(values)))}, indent=1).encode()
+    return to_json({**values, "hash": _hash(values)}, indent=1).encode()
 
 
 def _hash(values: Mapping[str, object]) -> str:

@@ -179,7 +179,8 @@ def list_lines(folded: FoldedUnit, window_ms: int) -> list[pa.RecordBatch]:
 
 def _join_units(folded: Iterable[FoldedUnit | None], grouping: Grouping) -> tuple[WindowOutcome, pa.Table]:
     """Return the outcome of a window, and its groups if it has a summary."""
-    summary, groups, none = None, grouping.schema.empty_table(), grouping.schema.empty_table()
+    none = grouping.schema.empty_table()
+    summary, groups = None, none
     try:
         for unit in folded:
             if unit is None:
