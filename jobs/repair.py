@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Sequence
 
 from onceover.context import open_pipeline
-from onceover.detection.searchable_days import find_searchable_days
 from onceover.entrypoint import run
 from onceover.fault_points import FaultPoint
 from onceover.ledger import repair_requests
@@ -25,8 +24,7 @@ def main(arguments: Sequence[str]) -> int:
     with open_pipeline(chosen.pipeline, "repair") as context:
         registered, ledger = context.require_same_contract(), context.ledger
         request = repair_requests.read_request(ledger, registered.name, chosen.request)
-        wanted = request.window_starts or is_waiting(ledger, registered.name, request.request_id)
-        if not wanted and not find_searchable_days(context, context.files.list_quarantine_days()):
+        if not (request.window_starts or is_waiting(ledger, registered.name, request.request_id)):
             print(f"request {request.request_id}: nothing left to repair")
             return 0
         context.files.check()
@@ -36,8 +34,7 @@ def main(arguments: Sequence[str]) -> int:
             outcome = run_rounds(spark, context, registered, request, fault_point)
     print(
         f"request {request.request_id}: {len(request.window_starts)} windows, {outcome.published} repaired, "
-        f"{outcome.changed} changed meanwhile, {outcome.failed} failed, {outcome.blocked} of them blocked; "
-        f"in {outcome.adopted} of them records were adopted that only raw had"
+        f"{outcome.changed} changed meanwhile, {outcome.failed} failed, {outcome.blocked} of them blocked"
     )
     return 0
 

@@ -28,7 +28,6 @@ class RepairStep(StrEnum):
 
     CLAIMED = "claimed"  # this one and the next two once for each group of windows
     STAGED = "staged"
-    ADOPTED = "adopted"  # orphans of raw only
     PUBLISHED = "published"  # once for each window
 
 

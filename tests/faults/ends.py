@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.integration.extras import repair, sum_up
 from tests.integration.lane import Lane
-from tests.integration.orphans import repair, sum_up
 from tests.integration.planted_failures import count_certified
 
 from onceover.config.endpoints import address

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta, tzinfo
 
 import pytest
 from tests.faults.ends import assert_counts_once
+from tests.integration.extras import produce
 from tests.integration.lane import Lane
-from tests.integration.orphans import produce
 from tests.integration.program import as_json
 
 from onceover.config.endpoints import address

@@ -12,8 +12,8 @@ import pytest
 from tests.faults.conftest import Jobs
 from tests.faults.ends import assert_counts_once, end_lease
 from tests.faults.test_ingest_kills import read_group_offset
+from tests.integration.extras import produce, repair, sum_up
 from tests.integration.lane import Lane, event
-from tests.integration.orphans import produce, repair, sum_up
 from tests.integration.planted_failures import (
     append,
     count_certified,

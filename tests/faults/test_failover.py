@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.faults.ends import assert_counts_once, end_lease
+from tests.integration.extras import produce, repair, sum_up
 from tests.integration.lane import Lane
-from tests.integration.orphans import produce, repair, sum_up
 from tests.integration.other_ledger import open_server
 
 from onceover.errors import UnreachableError

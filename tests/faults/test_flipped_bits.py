@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.integration.extras import land, repair, sum_up
 from tests.integration.lane import Lane
-from tests.integration.orphans import land, repair, sum_up
 from tests.integration.planted_failures import count_certified
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]

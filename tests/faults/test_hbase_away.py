@@ -10,9 +10,9 @@ import happybase
 import pytest
 from tests.faults.conftest import Jobs
 from tests.faults.ends import assert_counts_once
+from tests.integration.extras import produce
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.lane_fixtures import put_on_hbase
-from tests.integration.orphans import produce
 from tests.integration.planted_failures import count_certified, minutes, replay
 from tests.integration.program import run
 

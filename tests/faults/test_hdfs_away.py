@@ -12,8 +12,8 @@ from tests.faults.conftest import Jobs
 from tests.faults.ends import assert_counts_once, find_datanode, pad
 from tests.faults.held_appends import append_held_midway
 from tests.faults.proxy import CutError, Proxy
+from tests.integration.extras import produce
 from tests.integration.lane import Lane, event
-from tests.integration.orphans import produce
 
 from onceover.config.endpoints import address
 from onceover.errors import TransientError

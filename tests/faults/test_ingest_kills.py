@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.faults.conftest import Jobs
+from tests.integration.extras import repair
 from tests.integration.lane import Lane, event
-from tests.integration.orphans import repair
 from tests.integration.planted_failures import count_certified
 
 from onceover.config.endpoints import address

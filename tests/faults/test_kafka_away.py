@@ -8,8 +8,8 @@ import psutil
 import pytest
 from tests.faults.conftest import Jobs
 from tests.faults.ends import assert_counts_once, has_unread_request
+from tests.integration.extras import produce
 from tests.integration.lane import Lane
-from tests.integration.orphans import produce
 
 from onceover.config.endpoints import address
 from onceover.fault_points import Step

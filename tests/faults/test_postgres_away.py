@@ -10,8 +10,8 @@ import pytest
 from tests.faults.conftest import Jobs
 from tests.faults.ends import assert_counts_once
 from tests.faults.proxy import Proxy
+from tests.integration.extras import produce, sum_up
 from tests.integration.lane import Lane
-from tests.integration.orphans import produce, sum_up
 from tests.integration.planted_failures import replay
 
 from onceover.config.endpoints import address

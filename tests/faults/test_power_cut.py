@@ -12,8 +12,8 @@ import pytest
 from tests.faults.conftest import Jobs
 from tests.faults.ends import assert_counts_once
 from tests.faults.page_cache import PageCache, has_compiler
+from tests.integration.extras import produce
 from tests.integration.lane import Lane
-from tests.integration.orphans import produce
 
 from onceover.fault_points import Step
 from onceover_local.stack import Stack

@@ -11,8 +11,8 @@ from urllib.parse import urlparse
 
 import pytest
 from tests.faults.proxy import CutError, Proxy
+from tests.integration.extras import produce, sum_up
 from tests.integration.lane import Lane
-from tests.integration.orphans import produce, sum_up
 from tests.integration.planted_failures import backdate, wait_for_lease_end
 from tests.integration.program import ONCEOVER, as_json
 

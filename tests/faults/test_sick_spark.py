@@ -8,8 +8,8 @@ import psutil
 import pytest
 from tests.faults.conftest import Jobs
 from tests.faults.ends import assert_counts_once, pad
+from tests.integration.extras import produce, repair
 from tests.integration.lane import Lane, event
-from tests.integration.orphans import produce, repair
 from tests.integration.planted_failures import count_certified
 
 from onceover.errors import BusyError

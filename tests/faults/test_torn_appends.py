@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from tests.faults.ends import end_lease
+from tests.integration.extras import die_after, repair
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.orphans import die_after, repair
 from tests.integration.planted_failures import count_certified
 
 from onceover.fault_points import Step

@@ -9,8 +9,8 @@ from random import Random
 
 from tests.faults.conftest import Jobs
 from tests.faults.ends import end_lease
+from tests.integration.extras import repair
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.orphans import repair
 from tests.integration.planted_failures import append, encode_line, list_gaps, minutes, replay, skip_to
 from tests.integration.program import run
 from tests.integration.releases import accept_nameless, make_nameless, release

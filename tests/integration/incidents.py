@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from tests.integration.extras import die_after
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.orphans import die_after
 from tests.integration.planted_failures import append, encode_line, expire, minutes, replay
 from tests.own_stack import ROOT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.integration.extras import accept_loss, die_after, produce, repair, sum_up
 from tests.integration.lane import Lane, event
-from tests.integration.orphans import accept_loss, die_after, produce, repair, sum_up
 from tests.integration.planted_failures import count_certified, expire, list_gaps, minutes
 
 from onceover.errors import UsageError

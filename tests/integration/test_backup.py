@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from tests.docs.shell import Shell, shell
 from tests.docs.steps import RESTORES
 from tests.integration.compaction import list_states
+from tests.integration.extras import repair
 from tests.integration.lane import EVENTS, Lane, event
-from tests.integration.orphans import repair
 from tests.integration.other_ledger import open_server
 from tests.integration.planted_failures import expire, wait_for_lease_end
 

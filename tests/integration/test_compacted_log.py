@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 
 import pytest
+from tests.integration.extras import die_after, repair
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.orphans import die_after, repair
 from tests.integration.planted_failures import count_certified, fail
 
 from onceover.errors import TransientError

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from tests.integration import orphans
+from tests.integration.extras import die_after, produce, sum_up
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.orphans import die_after, produce, sum_up
 from tests.integration.planted_failures import append, encode_line, expire, list_gaps, minutes
 from tests.integration.program import run
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from tests.airflow_home import DAGS, name_airflow_home
+from tests.integration.extras import repair
 from tests.integration.lane import Lane, event
 from tests.integration.ledger_backup import back_up, put_back
-from tests.integration.orphans import repair
 from tests.integration.planted_failures import append, encode_line, expire, minutes, replay, skip_to
 from tests.integration.program import run
 

@@ -14,8 +14,8 @@ from tests.integration.cutover import (
     list_ranges,
     produce_both,
 )
+from tests.integration.extras import repair
 from tests.integration.lane import Lane, event
-from tests.integration.orphans import repair
 from tests.integration.other_ledger import copy_ledger
 from tests.integration.planted_failures import append, count_certified, expire, list_gaps, minutes
 from tests.integration.program import run

@@ -7,8 +7,8 @@ from datetime import datetime
 
 import pytest
 from tests.integration.cutover import MINUTE_MS, assert_proved
+from tests.integration.extras import Death, repair
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.orphans import Death, repair
 from tests.integration.planted_failures import count_certified, minutes, replay
 from tests.integration.program import as_json, run
 from tests.integration.releases import (

@@ -16,8 +16,8 @@ from tests.integration.compaction import (
     read_compacted,
     spoil_rows,
 )
+from tests.integration.extras import accept_loss, repair
 from tests.integration.lane import Lane, event
-from tests.integration.orphans import accept_loss, repair
 from tests.integration.planted_failures import expire, minutes
 from tests.integration.program import as_json, run
 from tests.integration.restored_ledger import backed_up

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from onceover.repair.quarantined import adopt_quarantined
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.other_ledger import copy_ledger, make_ledger
 from tests.integration.program import run
@@ -34,7 +35,6 @@ from onceover.model.root_marker import RootMarker
 from onceover.model.root_ownership import RootProblem
 from onceover.model.window import from_ms
 from onceover.repair import rounds
-from onceover.repair.quarantined import adopt_quarantined
 from onceover.retention.service import ExpiryDue, expire
 
 pytestmark = pytest.mark.stack

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from psycopg.types.json import Jsonb
@@ -13,11 +14,12 @@ from onceover.errors import UsageError
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count
+from onceover.ledger.extras import list_extras
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.releases import list_releases
 from onceover.model.conflict import Decision
 from onceover.model.digest import Digest
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import CompactedFile
 from onceover.model.release import Release
 
@@ -53,7 +55,8 @@ class LedgerStatement:
     """What the ledger says at one moment about the records to audit; which of them exist, it is not asked.
 
     `origins` and `reaches` bound what was read of each Kafka partition; `begun` are ranges of batches that may still
-    land. No reader can deliver `unreadable` offsets; a person accepted `lost` ones.
+    land. Records with `accounted` offsets landed, or a certificate counts them. No reader can deliver `unreadable`
+    offsets; a person accepted `lost` ones, which no certificate counts.
     """
 
     windows: Mapping[datetime, AuditedWindow]
@@ -175,13 +178,14 @@ def read_statement(
             "LIMIT 1",
             [pipeline],
         ).fetchone()
+        extras = coalesce(chain.from_iterable(list_extras(connection, pipeline).values()))
         return LedgerStatement(
             windows=read_windows(connection, pipeline, start, end),
             origins={_parse_source(row): row["origin"] for row in bounds},
             reaches={_parse_source(row): row["reach"] for row in bounds},
             begun=begun,
-            accounted=coalesce(read_accounted(connection, pipeline)),
-            lost=_read_ranges(connection, losses + "'lost'", pipeline),
+            accounted=coalesce((*read_accounted(connection, pipeline), *extras)),
+            lost=subtract(_read_ranges(connection, losses + "'lost'", pipeline), extras),
             unreadable=_read_ranges(connection, losses + "'unreadable'", pipeline),
             decisions=_read_decisions(connection, pipeline),
             releases=list_releases(connection, pipeline),

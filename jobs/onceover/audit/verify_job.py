@@ -70,6 +70,7 @@ def verify_window(
                     registered.contracts,
                     claimed,
                     certified.accounted,
+                    certified.extras,
                     texts,
                     compacted=replacing,
                 )
@@ -94,7 +95,7 @@ def verify_window(
     finally:
         if not connection.broken:
             registered.table.unstage(connection, stage)
-    has_unknown_lines = not isinstance(raw, str) and raw[0].unaccounted_lines > 0
+    has_unknown_lines = not isinstance(raw, str) and raw[0].foreign_lines > 0
     read = [LineFile(to_ms(at), file.path, file.length) for files in (texts, replacing) for at, file in files.items()]
     unaccounted = _count_unaccounted(spark, context, registered, audit, read) if has_unknown_lines else 0
     return _build_result(certified, length, raw, unaccounted)

@@ -74,7 +74,7 @@ def show(pipeline: str, result: Mapping[str, Any]) -> None:
         if result["unaccounted"]:
             say(
                 f'`onceover repair {pipeline} --from TIME --to TIME --force --reason "..."` reads the windows again, '
-                "adopts records that no landing accounts for, and names those that it cannot."
+                "counts records that landed nowhere, and names those that it cannot."
             )
     if result["not_read_yet"]:
         say(f"{pluralize(result['not_read_yet'], 'offset')} not read yet: ingest reads them, the audit did not")

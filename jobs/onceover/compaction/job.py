@@ -23,6 +23,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import StoredCertificate, read_certificate
 from onceover.ledger.compactions import CompactionDue
 from onceover.model.digest import Digest
+from onceover.model.offsets import coalesce
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import format_moment, to_ms
 from onceover.raw.frozen_file import FrozenText
@@ -113,7 +114,15 @@ class CompactRun:
         with (
             choose_codegen(self._spark, sum(lengths.values())),
             closing(
-                FoldedRebuild(self._spark, self._raw_address, self._registered.contracts, claimed, (), texts)
+                FoldedRebuild(
+                    self._spark,
+                    self._raw_address,
+                    self._registered.contracts,
+                    claimed,
+                    coalesce(chain.from_iterable(each.accounted for each in certified.values())),
+                    tuple(chain.from_iterable(each.extras for each in certified.values())),
+                    texts,
+                )
             ) as rebuild,
         ):
             rebuilt = rebuild.collect()

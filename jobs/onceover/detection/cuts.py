@@ -19,8 +19,8 @@ def compare_log(context: PipelineContext) -> bool:
     logged: what it holds is then compared by the next detection, or by ingest before it reads. A topic that was deleted
     has no record to read again.
 
-    Returns False if the comparison could not be made, and none was since the ledger was rebuilt or IDs were adopted: no
-    window may be certified then."""
+    Returns False if the comparison could not be made, and none was since the ledger was rebuilt: no window may be
+    certified then."""
     generation = None
     try:
         with context.open_own_topic(timeout=_PATIENCE_SECONDS) as topic:

@@ -13,7 +13,6 @@ from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.conflicts import read_contested
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count, read_digest
-from onceover.ledger.exact_ranges import ACCOUNTING
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.log_cuts import LOG_MAY_DIFFER
 from onceover.ledger.windows import count_open_windows
@@ -55,7 +54,7 @@ WITH chosen AS (
   SELECT w.*, c.version AS certificate_version, coalesce(c.last_landing, 0) AS last_landing,
     coalesce({FROZEN}, 0) AS frozen_length, c.certificate_id IS NOT NULL AS has_certificate,
     c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2, c.low2 AS c_low2,
-    {COMPACTED_COLUMNS}
+    coalesce(c.extras <> '[]', false) AS has_extras, {COMPACTED_COLUMNS}
   FROM onceover."window" w LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
   LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
   WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(starts)s)
@@ -80,7 +79,7 @@ WITH chosen AS (
   SELECT l.window_start, l.landing_id, l.since, r.generation, r.kafka_partition, r.start_offset, r.end_offset
   FROM landed l JOIN onceover.landing_part p USING (landing_id) CROSS JOIN LATERAL (
     -- OFFSET 0: looked up by the batch's key, one landing after the other; else the planner reads every range.
-    SELECT * FROM {ACCOUNTING} a
+    SELECT * FROM onceover.batch_range a
     WHERE a.batch_id = l.batch_id AND a.generation = p.generation AND a.kafka_partition = p.kafka_partition
     OFFSET 0) r
 ), preceded AS (
@@ -187,6 +186,7 @@ def _build_evidence(row: Mapping[str, object], contested: Mapping[datetime, Cont
         overlaps=tuple((int(a), int(b)) for a, b in values["overlapping"]),  # type: ignore[attr-defined]
         unproved=_ids(values["unproved"]),
         landing_set=_ids(values["landing_ids"]),
+        has_extras=bool(values["has_extras"]),
         compacted=parse_compacted(row),
         contested=contested.get(_moment(values["window_start"]), UNCONTESTED),
     )

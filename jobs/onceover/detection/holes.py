@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.context import PipelineContext
-from onceover.detection.compacted_search import find_held_in_compacted
-from onceover.detection.raw_search import find_held_in_raw
 from onceover.errors import MissingTopicError, OnceoverError, TerminalError, UsageError
 from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.hole_probe import find_gaps
@@ -25,7 +23,6 @@ from onceover.kafka.unreadable_search import find_unreadable
 from onceover.ledger import frontiers, losses
 from onceover.ledger.blocked import list_blocked
 from onceover.ledger.database import Connection
-from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.root import RootRefusedError
 from onceover.ledger.unreadable import list_to_read_again
 from onceover.model.finding import Finding
@@ -33,7 +30,7 @@ from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Gap, Reason, merge_losses
 from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import OffsetRange, coalesce, intersect, subtract
-from onceover.model.window import Window, WindowRange, format_moment
+from onceover.model.window import WindowRange, format_moment
 
 log = logging.getLogger(__name__)
 MOST_LIKELY = 20  # windows named beside one gap
@@ -52,14 +49,6 @@ class _Log:
     compacted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class HolePlan:
-    """The offsets of all holes: those to read `again`, which Kafka's log still has, and the `expired` ones."""
-
-    again: tuple[OffsetRange, ...] = ()
-    expired: tuple[OffsetRange, ...] = ()
-
-
 def probe_holes(context: PipelineContext, most: int | None = None) -> tuple[Gap, ...]:
     """Return every hole of the pipeline, cut into gaps by the broker's log; queries no broker without a hole.
 
@@ -72,21 +61,21 @@ def probe_holes(context: PipelineContext, most: int | None = None) -> tuple[Gap,
         return find_gaps(log.source, log.facts, holes, log.compacted, most)
 
 
-def plan_refills(context: PipelineContext, findings: Sequence[Finding]) -> HolePlan:
-    """Cut the holes among the findings by Kafka's log. Reads no record; returns no offsets if the broker does not
-    answer, which `explain_holes` then reports."""
+def plan_refills(context: PipelineContext, findings: Sequence[Finding]) -> tuple[OffsetRange, ...]:
+    """Return the offsets of the holes among the findings that Kafka's log still has. Reads no record; returns none if
+    the broker does not answer, which `explain_holes` then reports."""
     if not any(finding.kind is Kind.HOLE for finding in findings):
-        return HolePlan()
+        return ()
     try:
         with _open_log(context) as log:
-            whole = frontiers.read_holes(context.ledger, context.name)
             # A gap that is empty in the log is accounted for by reading it.
-            again = coalesce(clip_to_held(hole, log.facts) for hole in whole)
-            return HolePlan(again, subtract(whole, again))
+            return coalesce(
+                clip_to_held(hole, log.facts) for hole in frontiers.read_holes(context.ledger, context.name)
+            )
     except RootRefusedError:
         raise
     except OnceoverError:
-        return HolePlan()
+        return ()
 
 
 def explain_holes(context: PipelineContext, findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -153,11 +142,11 @@ def accept_loss(
     overwritten: bool = False,
 ) -> tuple[tuple[OffsetRange, ...], list[datetime]]:
     """Record a person's decision that what expired within `span` is lost and that `windows` may lack its records, which
-    their certificates state from then on. What raw or the log holds in between stays as it is.
+    their certificates state from then on. What the log holds in between stays as it is, and what raw holds counts.
 
     Returns the lost offsets, and the windows among `windows` that the ledger has; detection judges these again. Raises
-    UsageError for a span that does not begin and end in a hole that expired, and for offsets that raw still holds, that
-    a batch may still land, or that a log which was cut has yet to reach again.
+    UsageError for a span that does not begin and end in a hole that expired, and for offsets that a batch may still
+    land, or that a log which was cut has yet to reach again.
 
     With `unreadable`, the span is one that Kafka's log holds and that no reader gets, in a hole or where a log that was
     cut is read again: it is lost as well. With `overwritten`, it has landed, and other records under its offsets are
@@ -168,14 +157,11 @@ def accept_loss(
         return losses.record_overwritten(context.ledger, context.name, span, windows.start, windows.end, who, why)
     if unreadable:
         leader_epoch = _require_unreadable(context, span)
-        # What landed under such an offset before the log was cut is another record.
-        _reject_held_in_raw(context, subtract([span], list_landed(context.ledger, context.name, [span])))
         return (span,), losses.record_unreadable(
             context.ledger, context.name, span, leader_epoch, windows.start, windows.end, who, why
         )
     lost = _list_expired(context, span)
     _reject_beyond_end(context, span)
-    _reject_held_in_raw(context, lost)
     return lost, losses.record_loss(context.ledger, context.name, lost, windows.start, windows.end, who, why)
 
 
@@ -244,30 +230,3 @@ def _reject_beyond_end(context: PipelineContext, lost: OffsetRange) -> None:
             f"it has grown again. If {facts.topic} is never written again, delete it, then run this "
             "command again"
         )
-
-
-def _reject_held_in_raw(context: PipelineContext, lost: Sequence[OffsetRange]) -> None:
-    """Raise UsageError where raw holds one of the records: it is adopted, or a rebuild of the ledger lands it."""
-    if not lost:
-        return
-    if (held := find_held_in_raw(context, lost)) is None:
-        if in_compacted := find_held_in_compacted(context, lost):
-            path, offset = in_compacted
-            raise UsageError(
-                f"{offset} is not lost: raw holds its record, in {path}. This ledger does not know that file, for its "
-                f"backup is older, and no repair adopts from it. `onceover ledger rebuild {context.name}` lands the "
-                "record, in a ledger without the pipeline: see docs/backup.md, Records in a compacted file alone"
-            )
-        return
-    where, offset = held
-    if isinstance(where, datetime):
-        window = Window.at(where, context.pipeline.contract.window_minutes)
-        command = f'onceover repair {context.name} --from {window} --to {format_moment(window.end)} --reason "..."'
-        raise UsageError(
-            f"{offset} is not lost: raw holds its record, in the file of window {window}. The next scheduled repair "
-            f"adopts it, or finds that it does not belong there; to do it now: `{command}`"
-        )
-    raise UsageError(
-        f"{offset} is not lost: raw holds its record, in {context.layout.quarantine_file(where)}. The next scheduled "
-        "repair, of Airflow's DAG repair_failed_windows, adopts it"
-    )

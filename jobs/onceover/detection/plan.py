@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Final
 
 from onceover.context import PipelineContext
-from onceover.detection import holes
 from onceover.detection.look import PATIENCE_SECONDS, judge_windows
-from onceover.detection.searchable_windows import find_searchable_windows
 from onceover.detection.unexplained_files import list_unexplained_files
 from onceover.errors import BusyError, ChangedPlanError
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
@@ -29,7 +27,7 @@ _MOST_NAMED: Final = 5
 class PlannedRepair:
     """One window of a dry run. `counted` are the records in the aggregates (None: unknown, as rows were changed by
     hand), `distinct` the records in raw by the ledger (None: unknown without reading raw). `version` is the window's
-    in the ledger, None if its file is only searched for orphans."""
+    in the ledger."""
 
     window: Window
     findings: tuple[Finding, ...]
@@ -37,7 +35,7 @@ class PlannedRepair:
     bytes: int
     counted: int | None
     distinct: int | None
-    version: int | None = None
+    version: int
 
     @property
     def change(self) -> int | None:
@@ -113,17 +111,14 @@ def plan_repair(
     if is_log_cut(judged.findings):
         raise BusyError(f"no window of {registered.name} is judged now: {WHY_CUT}")
     failed = [j for j in judged.judgements if not j.is_right or force]
-    expired = holes.plan_refills(context, judged.findings).expired
-    searchable = find_searchable_windows(context, expired, window_range, unexplained)
-    if not searchable:
-        refuse_expired(connection, registered.name, window_range)
-    starts = [*(j.evidence.window_start for j in failed), *searchable]
+    refuse_expired(connection, registered.name, window_range)
+    starts = [j.evidence.window_start for j in failed]
     lines, distinct = (
         count_landed_lines(connection, registered.name, starts),
         count_distinct_records(connection, registered.name, starts),
     )
     minutes = registered.contract.window_minutes
-    rebuilt = (
+    rebuilt = tuple(
         PlannedRepair(
             window=Window.at(j.evidence.window_start, minutes),
             findings=j.findings,
@@ -135,18 +130,7 @@ def plan_repair(
         )
         for j in failed
     )
-    searched = (
-        PlannedRepair(
-            Window.at(start, minutes),
-            findings,
-            lines.get(start, 0),
-            _read_length(findings),
-            counted=None,
-            distinct=None,
-        )
-        for start, findings in searchable.items()
-    )
-    return RepairPlan(registered.name, (*rebuilt, *searched), judged.changing)
+    return RepairPlan(registered.name, rebuilt, judged.changing)
 
 
 def require_plan(context: PipelineContext, window_range: WindowRange, token: str, *, force: bool) -> RepairPlan:
@@ -170,7 +154,3 @@ def _name(starts: Iterable[datetime], how: str) -> list[str]:
     names = [format_moment(start) for start in sorted(starts)]
     more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
     return [f"{how} {', '.join(names[:_MOST_NAMED])}{more}"] if names else []
-
-
-def _read_length(findings: Sequence[Finding]) -> int:
-    return max((int(str(finding.evidence["file_length"])) for finding in findings), default=0)

@@ -12,11 +12,9 @@ from onceover.context import PipelineContext
 from onceover.detection import holes
 from onceover.detection.certify import certify_from_ledger
 from onceover.detection.cuts import compare_log
+from onceover.detection.extras import reopen_extras
 from onceover.detection.look import judge_windows
-from onceover.detection.pending import add_findings, reopen_pending
 from onceover.detection.plan import require_plan
-from onceover.detection.searchable_days import find_searchable_days
-from onceover.detection.searchable_windows import find_searchable_windows
 from onceover.detection.unexplained_files import reopen_unexplained
 from onceover.detection.unknown_files import register_unknown_files
 from onceover.errors import UsageError
@@ -105,12 +103,12 @@ def detect(
 
     With a range, judges only its windows, blocked ones too (a person or a backfill requested them); with `force`,
     certified ones as well, and `by_value` has all of these rebuilt by their records' values, now and by later repairs.
-    Without a range, requests `only` these windows, if given, and searches no quarantine then. Leaves windows that
-    another repair holds to it. The request names `dag_run`, and nothing is requested while an earlier run of that DAG
-    `still_runs`, and is to repair windows of the pipeline. A forced request of the same range by the same person for
-    the same reason, whose repair was killed, goes on where it was. `request_id` is None if nothing is to be repaired;
-    Spark need not start then. Raises UsageError for an empty reason, `force` or `by_value` without a range, or an
-    expired range; ChangedPlanError unless the range's plan is still the one of `plan_token`.
+    Without a range, requests `only` these windows, if given. Leaves windows that another repair holds to it. The
+    request names `dag_run`, and nothing is requested while an earlier run of that DAG `still_runs`, and is to repair
+    windows of the pipeline. A forced request of the same range by the same person for the same reason, whose repair was
+    killed, goes on where it was. `request_id` is None if nothing is to be repaired; Spark need not start then. Raises
+    UsageError for an empty reason, `force` or `by_value` without a range, or an expired range; ChangedPlanError unless
+    the range's plan is still the one of `plan_token`.
     """
     force = force or by_value
     reason = _reason(why, window_range, force)
@@ -125,9 +123,10 @@ def detect(
         register_unknown_files(context, registered)
     # A person who names windows, or a hole, may concern records that only the length of a certified file shows.
     is_searched = window_range is not None or read_holes(connection, registered.name)
-    unexplained = reopen_unexplained(context, window_range) if is_searched else ()
-    pending = reopen_pending(context)
-    judged = add_findings(judge_windows(connection, registered.name, context.files, window_range, force), pending)
+    if is_searched:
+        reopen_unexplained(context, window_range)
+    reopen_extras(context)
+    judged = judge_windows(connection, registered.name, context.files, window_range, force)
     if not is_compared:
         log.warning("no window of %s is certified until its log was compared with what landed", context.name)
         judged = replace(judged, judgements=(), changing=judged.changing + len(judged.judgements))
@@ -140,12 +139,9 @@ def detect(
         who,
         reason,
     )
-    plan = holes.plan_refills(context, judged.findings)
+    refillable = holes.plan_refills(context, judged.findings)
     failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
-    searchable = find_searchable_windows(context, plan.expired, window_range, unexplained)
-    if not searchable:
-        refuse_expired(connection, registered.name, window_range)
-    failed |= searchable
+    refuse_expired(connection, registered.name, window_range)
     if planned is not None and is_compared:
         planned.require_windows(failed)
     killed = find_killed(connection, registered.name, who, reason, window_range) if force and window_range else None
@@ -162,14 +158,11 @@ def detect(
         free = dict(islice(free.items(), count_first([lines.get(start, 0) for start in free])))
     # A live driver carries out what was requested. Without one, a scheduled detection takes that over.
     is_left = window_range is None and not drivers.is_alive(connection, registered.name)
-    again = subtract(plan.again, () if is_left else refills.list_wanted(connection, registered.name))
-    # A batch in flight may explain bytes in quarantine, unless a hole has expired.
-    is_left_out = window_range is not None or only is not None or (judged.in_flight and not plan.expired)
-    quarantined = [] if is_left_out else find_searchable_days(context, context.files.list_quarantine_days())
+    again = subtract(refillable, () if is_left else refills.list_wanted(connection, registered.name))
     request_id = killed[0] if killed is not None else None
     if queued is not None:
         ledger_findings.record_failed_windows(connection, registered.name, failed)
-    elif free or again or quarantined:
+    elif free or again:
         request_id = repair_requests.create_request(
             connection,
             registered.name,

@@ -1,5 +1,5 @@
-"""Window files whose length the ledger does not explain. All other files hold only lines that have landed, or that a
-certificate names as pending."""
+"""Window files whose length the ledger does not explain. All other files hold only lines that a certificate or a
+landing accounts for."""
 
 from __future__ import annotations
 
@@ -47,12 +47,9 @@ def list_unexplained_files(
     )
 
 
-def reopen_unexplained(context: PipelineContext, window_range: WindowRange | None) -> tuple[UnexplainedFile, ...]:
-    """Have detection judge the certified windows whose files the ledger does not explain; return all such files.
-
-    Until the next sweep only their length shows that they hold records which a hole lacks.
-    """
+def reopen_unexplained(context: PipelineContext, window_range: WindowRange | None) -> None:
+    """Have detection judge the certified windows whose files the ledger does not explain. Until the next sweep only
+    their length shows that they hold records which a hole lacks."""
     files = list_unexplained_files(context.ledger, context.name, context.files, window_range)
     certified = (file.window_start for file in files if file.expected.is_certified and not file.expected.is_expired)
     reopen_certified(context.ledger, context.name, certified)
-    return files

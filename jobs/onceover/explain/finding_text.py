@@ -48,10 +48,8 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
             how = f"The offset ranges behind {format_list(evidence['landings'], 'landing')} overlap{overlap}."
         case Kind.UNACCOUNTED_BYTES:
             how = _describe_unaccounted(evidence)
-        case Kind.PENDING_RECORD:
-            what = _agree_in_number(what, evidence["records"], "record")
-            ranges = format_list(map(str, parse_offset_ranges(evidence["offsets"])), "offset range")
-            how = f"Of {ranges}, {evidence['landed']:,} landed since, and {evidence['lost']:,} left Kafka's log."
+        case Kind.EXTRA_RECORD:
+            how = "Only raw shows which of them still count: a repair reads it."
         case Kind.MISSING_FILE if evidence.get("compacted"):
             what = "The compacted file that replaces the window's text is missing, or has another length."
             how = f"It had {evidence['expected_length']:,} bytes; put it back at the path shown below."
@@ -74,7 +72,7 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
             if not evidence["end_and_stored"] and "diverged_from" not in evidence:
                 what = "Kafka's log lost records before they were read, under offsets that landed."
             if list(evidence) == ["end_and_stored", "unknown_from"] and not evidence["end_and_stored"]:
-                what = "Records that were found in raw have not been compared with Kafka's log."
+                what = "Records that landed have not been compared with Kafka's log."
             how = _describe_cut(evidence)
         case Kind.UNREADABLE:
             how = _describe_blocked(evidence["blocked"])
@@ -86,14 +84,8 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
                 'quarantine PIPELINE release --why "..."`.'
             )
         case Kind.FOREIGN_LINE:
-            what = _agree_in_number(what, evidence["ids"], "record")
+            what = _agree_in_number(what, evidence["lines"], "line")
             how = f"{_SCAN} They are not counted: neither the ledger nor the root's marker names their log."
-            if beyond := parse_offset_ranges(evidence["beyond"]):
-                ranges = format_list(map(str, beyond), "offset range")
-                how = (
-                    f"{_SCAN} Kafka's log has not reached {ranges}, and the ledger never saw it reach them: a person "
-                    "has to say whose lines they are."
-                )
         case Kind.FAILED_PROOF:
             how = f"Its last repair says: {evidence['reason']}."
         case Kind.CORRUPT_LINE:

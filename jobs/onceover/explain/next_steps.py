@@ -63,7 +63,7 @@ def list_next_steps(
         helpless |= {DECIDE, DECIDE_ALL}
     helpful = [step for step in about_window if step not in helpless]
     helpful = [LOOK if step is LOOK_AFTER and number == 0 else step for number, step in enumerate(helpful)]
-    if is_log_cut and state != "expired":  # an expired window's file is only searched
+    if is_log_cut:
         helpful = list(dict.fromkeys(_WAIT if _is_repair(step) else step for step in helpful))
     of_pipeline = list_pipeline_steps(pipeline, kinds)
     if of_pipeline and helpful == [_NOTHING]:
@@ -87,9 +87,6 @@ def _list_window_steps(state: str, kinds: Collection[str], changing: bool, faile
             Remedy("A repair holds it now. Look again in a minute; the hold of a repair that died expires by then.")
         ]
     first = dict.fromkeys(step for kind in Kind if kind in kinds for step in kind.meaning.first)
-    if state == "expired" and failures(kinds):
-        searched = "Its raw has expired. A repair only searches its file for records that nothing else holds:"
-        return [*first, Remedy(searched, REPAIR.command)]
     if state == "expired":
         return [Remedy("Nothing: its raw has expired, so it can be neither judged nor repaired.")]
     if state == "open" and REREAD in first:

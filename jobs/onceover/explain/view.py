@@ -81,10 +81,7 @@ def describe_marks(row: Mapping[str, Any]) -> str:
 
 
 def describe_origin(row: Mapping[str, Any]) -> str | None:
-    """Describe by whom and why a landing was released from quarantine, or adopted from raw; None if it was read from
-    Kafka."""
-    if adoption := row["adopted"]:
-        return f'adopted from raw by {adoption["who"]} ("{adoption["why"]}")'
+    """Describe by whom and why a landing was released from quarantine; None if it was read from Kafka."""
     release = row["released"]
     return release and f'released from quarantine by {release["who"]} ("{release["why"]}")'
 
@@ -171,25 +168,19 @@ def describe_certificate_basis(facts: WindowFacts) -> str | None:
         )
     if rests_on["evaluated_by"]:
         parts.append(f"lines evaluated by {' and '.join(map(_describe_versions, rests_on['evaluated_by']))}")
-    parts += [
-        f"{pluralize(each['records'], 'record')} adopted from raw at {str(each['at'])[:19]}Z, which no landing "
-        f"accounted for and Kafka no longer held"
-        for each in rests_on["adopted"]
-    ]
+    if extras := parse_offset_ranges(rests_on["extras"]):
+        parts.append(f"{pluralize(sum(map(len, extras)), 'record')} among them that had landed nowhere")
     if lost := rests_on["lost_offsets"]:
         parts.append(f"accepted losses of {pluralize(lost, 'offset')}")
     if decided := rests_on["decisions"]:
         parts.append(f"{pluralize(decided, 'decision')} about IDs with several contents")
-    if pending := parse_offset_ranges(rests_on["pending"]):
-        waiting = pluralize(sum(map(len, pending)), "record")
-        parts.append(f"{waiting} left out, which had not landed and which Kafka still held, to be read again")
     versions = rests_on["contract_versions"]
     parts.append(f"contract {' and '.join(map(str, versions))}" if versions else "no landing")
     return f"It rests on {'; '.join(parts)}."
 
 
 def _describe_versions(versions: Mapping[str, str | None]) -> str:
-    if versions["spark"] is None:  # rebuilt, or adopted from raw
+    if versions["spark"] is None:  # rebuilt
         return "a version that the ledger does not know"
     return f"Onceover {versions['code']} on Spark {versions['spark']} with time zones of {versions['zones']}"
 

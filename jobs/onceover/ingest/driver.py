@@ -175,7 +175,7 @@ class Ingest:
         held = [clip_to_held(piece, facts) for piece in wanted]
         if gone := [piece for piece, left in zip(wanted, held, strict=True) if not len(left)]:
             refills.refuse_refills(self._connection, self._epoch.pipeline, gone, "the log no longer holds it")
-        if landed := self._positions.list_landed(held):  # adopted from raw, since the refill was requested
+        if landed := self._positions.list_landed(held):  # since the refill was requested
             both = zip(wanted, held, strict=True)
             done = [piece for piece, left in both if len(left) and not subtract([left], landed)]
             refills.refuse_refills(self._connection, self._epoch.pipeline, done, "it has landed meanwhile")

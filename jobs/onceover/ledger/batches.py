@@ -78,7 +78,7 @@ def land_batch(
     """Make the landings count, for ever (step 5).
 
     Raises LandingMismatchError unless the landings hold exactly what the reader delivered, FencedError if the batch was
-    superseded meanwhile, BusyError if an adoption or an accepted loss concerns more windows meanwhile, TransientError
+    superseded meanwhile, BusyError if an accepted loss concerns more windows meanwhile, TransientError
     if one of the offsets that are to be `fresh` has landed meanwhile. Bumps the windows' versions. Offsets that landed
     before under another leader epoch become suspicions, and reopen the windows of both.
     """

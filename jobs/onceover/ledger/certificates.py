@@ -19,12 +19,12 @@ from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import read_decisions
 from onceover.ledger.digest_columns import digest_columns, read_count, read_digest
-from onceover.ledger.gap_sets import ranges_as_json, store_gaps
+from onceover.ledger.gap_sets import parse_ranges, ranges_as_json, store_gaps
 from onceover.ledger.landings import read_landings_up_to
 from onceover.ledger.windows import lock_windows
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
-from onceover.model.offsets import KafkaPartition, OffsetRange, compute_frontier, subtract
+from onceover.model.offsets import OffsetRange, compute_frontier, subtract
 
 EXACT, BUT_FOR_LOSSES = "exact", "exact but for accepted losses"
 
@@ -48,7 +48,8 @@ class RawProof:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """One window as it was judged: the version, the landings and offset ranges that were used, and the result."""
+    """One window as it was judged: the version, the landings and offset ranges that were used, and the result. `extras`
+    are the IDs of records that count though they have landed nowhere; the ledger alone certifies no window with one."""
 
     window_start: datetime
     window_end: datetime
@@ -61,7 +62,7 @@ class Certificate:
     who: str
     why: str
     raw: RawProof | None = field(default=None)
-    pending: Sequence[OffsetRange] | None = None  # None: as in the last certificate, for the file was not read
+    extras: Sequence[OffsetRange] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class StoredCertificate:
 
     claimed: ClaimedWindow
     accounted: tuple[OffsetRange, ...]
+    extras: tuple[OffsetRange, ...]
     digest: Digest
     frozen_length: int
     is_valid: bool
@@ -97,16 +99,14 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
           INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
             code_version, last_landing, landings, accounted, frontiers, frozen_length, records, high1, low1, high2,
             low2, aggregate_records, aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, by_value,
-            before, after, who, why, losses, decisions, verdict, pending, gap_set_id)
+            before, after, who, why, losses, decisions, verdict, extras, gap_set_id)
           SELECT %(pipeline)s, %(start)s, %(end)s, %(version)s, %(basis)s, %(contract_version)s,
             %(code_version)s, %(last_landing)s, %(landings)s, %(accounted)s, %(frontiers)s, %(frozen_length)s,
             %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s, %(records)s, %(rows)s, %(hash)s,
             %(repair_id)s, %(lines_read)s, %(duplicates)s, %(by_value)s, %(before)s, %(after)s, %(who)s, %(why)s,
             lost.ids, decided.ids,
             CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END,
-            coalesce(%(pending)s, (SELECT c.pending FROM onceover."window" w
-              JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-              WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s), '[]'), %(gap_set_id)s
+            %(extras)s, %(gap_set_id)s
           FROM lost, decided RETURNING certificate_id, basis, losses)
         UPDATE onceover."window" SET certificate_id = fresh.certificate_id, certified_version = %(version)s,
           certified_basis = CASE WHEN fresh.losses = '{}' THEN fresh.basis ELSE 'loss' END,
@@ -141,14 +141,10 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             "why": stated.why,
             "exact": EXACT,
             "but": BUT_FOR_LOSSES,
-            "pending": None if stated.pending is None else Jsonb(ranges_as_json(stated.pending)),
+            "extras": Jsonb(ranges_as_json(stated.extras)),
         },
     ).fetchone()
     return int(row["certificate_id"]) if row else 0
-
-
-def _parse_ranges(ranges: Iterable[tuple[str, int, int, int]]) -> tuple[OffsetRange, ...]:
-    return tuple(OffsetRange(KafkaPartition(g, p), a, b) for g, p, a, b in ranges)
 
 
 def _frontiers(accounted: Sequence[OffsetRange]) -> list[list[str | int]]:
@@ -195,27 +191,14 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
             decisions=read_decisions(connection, row["decisions"]),
             compacted=parse_compacted(row),
         ),
-        accounted=subtract(_parse_ranges(row["accounted"]), _parse_ranges(row["gaps"] or ())),
+        accounted=subtract(parse_ranges(row["accounted"]), parse_ranges(row["gaps"] or ())),
+        extras=parse_ranges(row["extras"]),
         digest=read_digest(row),
         frozen_length=row["text_frozen"],
         is_valid=row["version"] == row["window_version"],
         basis=row["basis"],
         control=read_count(row, "w_"),
     )
-
-
-def list_pending(connection: Connection, pipeline: str) -> dict[datetime, tuple[OffsetRange, ...]]:
-    """Return the windows whose last certificate names records as pending, with these records' IDs."""
-    rows = connection.execute(
-        """
-        SELECT w.window_start, c.pending FROM onceover.certificate c
-        JOIN onceover."window" w ON w.pipeline = c.pipeline AND w.window_start = c.window_start
-          AND w.certificate_id = c.certificate_id
-        WHERE c.pipeline = %s AND c.pending <> '[]' AND w.expired_at IS NULL ORDER BY 1
-        """,
-        [pipeline],
-    )
-    return {row["window_start"]: _parse_ranges(row["pending"]) for row in rows}
 
 
 def reopen_certified(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> None:

@@ -14,6 +14,7 @@ from datetime import date, datetime
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import compare_digests
 from onceover.ledger.drivers import Epoch, require_epoch
+from onceover.ledger.frontiers import EXTRAS_ARE_SETTLED
 from onceover.ledger.windows import RAW_IS_DAMAGED, lock_windows
 
 
@@ -37,14 +38,13 @@ _CHUNK = 2_000
 _COLUMNS = (
     "expiry_id, window_start, quarantine_day, version, last_landing, bytes, records, landed_at"  # those of ExpiringFile
 )
-# CERTIFIED and FREE: certified windows with all of their text, undamaged, neither claimed nor blocked, that wait for no
-# record.
-# A pending record has not landed: if Kafka's log expires before it is read again, the text is the only copy.
+# CERTIFIED and FREE: certified windows with all of their text, undamaged, neither claimed nor blocked, that count no
+# record which may still land: it would then count twice, and nothing could rebuild the rows.
 CERTIFIED = """
   onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version"""
 FREE = f"""
   w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL AND w.blocked_at IS NULL
-    AND coalesce(w.claimed_until < clock_timestamp(), true) AND c.pending = '[]'
+    AND coalesce(w.claimed_until < clock_timestamp(), true) AND {EXTRAS_ARE_SETTLED}
     AND NOT {RAW_IS_DAMAGED}"""
 # Whether a compacted file holds the records that window w was certified with.
 IS_COMPACTED = f"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
@@ -11,19 +12,21 @@ from onceover.ledger.log_cuts import end_comparisons
 from onceover.model.batch_plan import Start
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
-# The settled offset ranges of a pipeline: those and the exact IDs of landed batches, and accepted losses.
+# The settled offset ranges of a pipeline: those of landed batches, and accepted losses.
 _SETTLED = """
   SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset, r.max_event_time
   FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
   WHERE b.pipeline = %(pipeline)s AND b.state = 'landed'
   UNION ALL
-  SELECT x.generation, x.kafka_partition, x.start_offset, x.end_offset, NULL
-  FROM onceover.exact_range x JOIN onceover.batch b USING (batch_id)
-  WHERE b.pipeline = %(pipeline)s AND b.state = 'landed'
-    AND NOT EXISTS (SELECT 1 FROM onceover.release e WHERE e.batch_id = x.batch_id)
-  UNION ALL
   SELECT generation, kafka_partition, start_offset, end_offset, NULL FROM onceover.accepted_loss
   WHERE pipeline = %(pipeline)s AND relanded_at IS NULL AND kind <> 'overwritten'"""
+
+
+EXTRAS_ARE_SETTLED: Final = """
+  NOT EXISTS (SELECT FROM jsonb_array_elements(c.extras) extra JOIN onceover.kafka_partition k
+    ON k.pipeline = c.pipeline AND k.generation = extra ->> 0 AND k.kafka_partition = (extra ->> 1)::integer
+    WHERE (extra ->> 3)::bigint > k.frontier)"""
+"""Whether nothing reads the offsets of the extras of certificate c again, as each is an accepted loss."""
 
 
 def register_kafka_partitions(
@@ -119,24 +122,6 @@ def read_progress(connection: Connection, pipeline: str, generation: str) -> Map
         [pipeline, generation],
     ).fetchall()
     return {KafkaPartition(generation, r["kafka_partition"]): (r["frontier"], r["reach"]) for r in rows}
-
-
-def read_largest_ends(connection: Connection, pipeline: str) -> dict[KafkaPartition, int]:
-    """Return for each Kafka partition of each generation the largest end that the ledger ever saw: of its log, of what
-    was read, stored or adopted, and of each batch that may have appended without landing."""
-    rows = connection.execute(
-        """
-        WITH unlanded AS MATERIALIZED (
-          SELECT batch_id FROM onceover.batch WHERE pipeline = %(pipeline)s AND state = 'begun'
-          UNION ALL SELECT batch_id FROM onceover.batch WHERE pipeline = %(pipeline)s AND state = 'superseded')
-        SELECT k.generation, k.kafka_partition, greatest(k.end_offset, k.reach, k.truncated_from, (
-          SELECT max(r.end_offset) FROM unlanded JOIN onceover.batch_range r USING (batch_id)
-          WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition)) AS largest
-        FROM onceover.kafka_partition k WHERE k.pipeline = %(pipeline)s
-        """,
-        {"pipeline": pipeline},
-    )
-    return {KafkaPartition(row["generation"], row["kafka_partition"]): row["largest"] for row in rows}
 
 
 def read_committed_offsets(connection: Connection, pipeline: str, generation: str) -> dict[int, int]:

@@ -11,12 +11,17 @@ from collections.abc import Iterable, Sequence
 
 from onceover.errors import TerminalError
 from onceover.ledger.database import Connection
-from onceover.model.offsets import OffsetRange, span_sources, subtract
+from onceover.model.offsets import KafkaPartition, OffsetRange, span_sources, subtract
 
 
 def ranges_as_json(ranges: Iterable[OffsetRange]) -> list[list[str | int]]:
     """Return offset ranges as a certificate keeps them: [generation, kafka_partition, start, end]."""
     return [[r.source.generation, r.source.kafka_partition, r.start, r.end] for r in ranges]
+
+
+def parse_ranges(ranges: Iterable[tuple[str, int, int, int]]) -> tuple[OffsetRange, ...]:
+    """Return the offset ranges that `ranges_as_json` gave."""
+    return tuple(OffsetRange(KafkaPartition(g, p), a, b) for g, p, a, b in ranges)
 
 
 def store_gaps(

@@ -8,11 +8,10 @@ from datetime import datetime
 from onceover.errors import TransientError
 from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import digest_arrays, digest_columns
+from onceover.ledger.digest_columns import digest_arrays
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.windows import lock_windows
 from onceover.model.batch import Increment
-from onceover.model.digest import Digest
 
 
 def stage_name(batch_id: int) -> str:
@@ -63,17 +62,6 @@ def increment(
             [[i.window_start for i in ordered], *digest_arrays([i.digest for i in ordered]), epoch.pipeline],
         )
         table.unstage(connection, stage_name(batch_id))
-
-
-def add_count(connection: Connection, pipeline: str, start: datetime, added: Digest) -> None:
-    """Add to the count of a window whose rows were added to. The caller bumps its version."""
-    connection.execute(
-        """
-        UPDATE onceover."window" SET records = records + %(records)s, high1 = high1 + %(high1)s, low1 = low1 + %(low1)s,
-          high2 = high2 + %(high2)s, low2 = low2 + %(low2)s WHERE pipeline = %(pipeline)s AND window_start = %(start)s
-        """,
-        {"pipeline": pipeline, "start": start, **digest_columns(added)},
-    )
 
 
 def insert_windows(

@@ -36,14 +36,12 @@ class Covering:
 
     landed: tuple[LandedBytes, ...]
     exact: tuple[OffsetRange, ...]
-    landing_ids: frozenset[int]  # of both
 
 
 def list_covering(connection: Connection, pipeline: str, ranges: Iterable[OffsetRange]) -> Covering:
     """Return the landings whose offset ranges or exact IDs overlap one of these ranges, releases included."""
     landed: dict[tuple[int, OffsetRange], LandedBytes] = {}
     exact: set[OffsetRange] = set()
-    landing_ids: set[int] = set()
     for wanted in ranges:
         for row in connection.execute(
             _COVERING,
@@ -56,7 +54,6 @@ def list_covering(connection: Connection, pipeline: str, ranges: Iterable[Offset
             },
         ):
             offsets = OffsetRange(wanted.source, row["start_offset"], row["end_offset"])
-            landing_ids.add(row["landing_id"])
             if row["is_exact"]:
                 exact.add(offsets)
             else:
@@ -70,7 +67,7 @@ def list_covering(connection: Connection, pipeline: str, ranges: Iterable[Offset
                     row["byte_end"],
                     row["is_there"],
                 )
-    return Covering(tuple(landed.values()), tuple(sorted(exact)), frozenset(landing_ids))
+    return Covering(tuple(landed.values()), tuple(sorted(exact)))
 
 
 _COVERING = """

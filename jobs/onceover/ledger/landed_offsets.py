@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from onceover.ledger.database import Connection
-from onceover.ledger.exact_ranges import ACCOUNTING
 from onceover.ledger.frontiers import read_progress
 from onceover.ledger.suspicions import read_reach
 from onceover.ledger.unreadable import list_unreadable
-from onceover.model.offsets import KafkaPartition, OffsetRange, intersect
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect
 
 _ACCOUNTED = """
 SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) AS end_offset FROM (
@@ -19,7 +19,7 @@ SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) A
   FROM onceover.kafka_partition k, LATERAL (
     SELECT range_agg(int8range(a.start_offset, a.end_offset)) AS lost,
       range_agg((SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges}
-        AND r.start_offset < a.end_offset AND r.end_offset > a.start_offset)) AS relanded
+        AND r.start_offset < a.end_offset AND r.end_offset > a.start_offset AND r.records > 0)) AS relanded
     FROM onceover.accepted_loss a WHERE a.pipeline = k.pipeline AND a.generation = k.generation
       AND a.kafka_partition = k.kafka_partition AND a.relanded_at IS NULL AND a.kind <> 'overwritten') losses, LATERAL (
     SELECT
@@ -30,23 +30,31 @@ ORDER BY 1, 2, 3
 """.replace(
     "{ranges}",
     # The batch is looked up by its key, one range after the other: they are few, and the planner cannot know it.
-    f"""{ACCOUNTING} r WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition
+    """onceover.batch_range r WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition
         AND (SELECT b.pipeline = k.pipeline AND b.state = 'landed' FROM onceover.batch b WHERE b.batch_id = r.batch_id)
 """,
 )
 
 
 def read_accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRange]:
-    """Return the offset ranges of all landed batches, joined where they touch.
+    """Return the offset ranges of all landed batches, joined where they touch, without accepted losses of which no
+    batch read a record.
 
     Only landed batches and accepted losses lie between origin and frontier. So the query reads only the batches beyond
     the frontier, below the origin and across losses, not a year of them.
     """
     rows = connection.execute(_ACCOUNTED, {"pipeline": pipeline}).fetchall()
-    return [
-        OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"])
-        for r in rows
-    ]
+    return list(map(_read_range, rows))
+
+
+def read_settled(connection: Connection, pipeline: str) -> tuple[OffsetRange, ...]:
+    """Return the offsets that landed, and those whose loss a person accepted: nothing reads them again."""
+    rows = connection.execute(
+        "SELECT generation, kafka_partition, origin AS start_offset, frontier AS end_offset "
+        "FROM onceover.kafka_partition WHERE pipeline = %s",
+        [pipeline],
+    )
+    return coalesce((*read_accounted(connection, pipeline), *map(_read_range, rows)))
 
 
 def list_landed(connection: Connection, pipeline: str, ranges: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
@@ -70,3 +78,9 @@ def read_landed_bounds(
         if piece.source.generation == generation:
             bounds.setdefault(piece.source.kafka_partition, set()).update((piece.start, piece.end))
     return {p: tuple(sorted(offsets)) for p, offsets in bounds.items()}
+
+
+def _read_range(row: Mapping[str, Any]) -> OffsetRange:
+    return OffsetRange(
+        KafkaPartition(row["generation"], row["kafka_partition"]), row["start_offset"], row["end_offset"]
+    )

@@ -8,7 +8,6 @@ from functools import cache
 
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_digest
-from onceover.ledger.exact_ranges import read_exact_ranges
 from onceover.ledger.releases import read_releases
 from onceover.model.claim import ClaimedLanding
 from onceover.model.digest import Digest
@@ -33,15 +32,14 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
         [list(landing_ids)],
     ).fetchall()
     rangeless = {row["batch_id"] for row in rows if row["start_offset"] is None}
-    released, exact = read_releases(connection, rangeless), read_exact_ranges(connection, rangeless)
+    released = read_releases(connection, rangeless)
     parts: dict[int, dict[KafkaPartition, tuple[list[OffsetRange], Digest]]] = {}
     to_source = cache(KafkaPartition)
     for row in rows:
         source, batch_id = to_source(row["generation"], row["kafka_partition"]), row["batch_id"]
         ranges, _ = parts.setdefault(row["landing_id"], {}).setdefault(source, ([], read_digest(row)))
         if row["start_offset"] is None:
-            of_batch = released[batch_id].ranges if batch_id in released else exact[batch_id]
-            ranges += [piece for piece in of_batch if piece.source == source]
+            ranges += [piece for piece in released[batch_id].ranges if piece.source == source]
         else:
             ranges.append(OffsetRange(source, row["start_offset"], row["end_offset"]))
     batch = {row["landing_id"]: row["batch_id"] for row in rows}
@@ -50,7 +48,7 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
             landing_id,
             tuple((_span(ranges), digest) for ranges, digest in of_source.values()),
             release := released.get(batch[landing_id]),
-            () if release else _list_exact((r for r, _ in of_source.values()), batch[landing_id] in rangeless),
+            () if release else _list_exact(r for r, _ in of_source.values()),
             batch[landing_id],
         )
         for landing_id, of_source in parts.items()
@@ -74,12 +72,11 @@ def _span(ranges: Sequence[OffsetRange]) -> OffsetRange:
     return OffsetRange(ranges[0].source, min(r.start for r in ranges), max(r.end for r in ranges))
 
 
-def _list_exact(several: Iterable[Sequence[OffsetRange]], is_rangeless: bool) -> tuple[OffsetRange, ...]:
-    """Return a landing's ranges if its batch read none, or several of some Kafka partition, else none: its parts have
-    them."""
+def _list_exact(several: Iterable[Sequence[OffsetRange]]) -> tuple[OffsetRange, ...]:
+    """Return a landing's ranges if its batch has several of some Kafka partition, as one of a rebuild, else none: its
+    parts have them."""
     listed = list(several)
-    is_exact = is_rangeless or any(len(ranges) > 1 for ranges in listed)
-    return tuple(sorted(r for ranges in listed for r in ranges)) if is_exact else ()
+    return tuple(sorted(r for ranges in listed for r in ranges)) if any(len(each) > 1 for each in listed) else ()
 
 
 def count_landed_lines(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, int]:
@@ -115,7 +112,7 @@ def count_distinct_records(
     for row in rows:
         start = row["window_start"]
         so_far = total.setdefault(start, 0)
-        if row["ranges"] is None:  # released or adopted: IDs that no other landing counts
+        if row["ranges"] is None:  # released: IDs that no other landing counts
             total[start] = None if so_far is None else so_far + row["records"]
             continue
         source = KafkaPartition(row["generation"], row["kafka_partition"])

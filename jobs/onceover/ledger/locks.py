@@ -22,7 +22,7 @@ def lock_rows(
 ) -> frozenset[datetime]:
     """Lock these windows, then the Kafka partitions, all if None, until the open transaction ends; return the windows.
 
-    Landings, adoptions and accepted losses advance the frontier, so they wait for each other at the Kafka partitions.
+    Landings and accepted losses advance the frontier, so they wait for each other at the Kafka partitions.
     """
     starts = sorted(set(windows))
     lock_windows(connection, pipeline, starts)

@@ -2,7 +2,7 @@
 
 A log that lost its end and has grown again holds other records under offsets that landed. Windows that hold such
 offsets are reopened, and reading starts over at the first; no window is certified until that is done. Offsets that
-landed without epochs, by an adoption, are read again once, and their contents compared.
+landed without known epochs, as leaders changed during a read, are read again once, and their contents compared.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ class LogComparison:
     def compare(self, facts: TopicFacts, source: KafkaSource) -> Mapping[int, int]:
         """Return by Kafka partition the first landed offset under which the log has another record.
 
-        Records it, and reopens the windows concerned. Costs one query while no leader epoch has changed, and nothing
-        was adopted.
+        Records it, and reopens the windows concerned. Costs one query while no leader epoch has changed.
         """
         for at, known in log_cuts.read_compared_logs(self._connection, self._pipeline, facts.generation).items():
             if at.kafka_partition in facts.leader_epochs and self._may_differ(at, known, facts):
@@ -84,7 +83,7 @@ class LogComparison:
         self._compared[at] = (leader_epoch, end)
         if unknown and at not in self._unknown:
             log.warning(
-                "%s-%d: %d offsets landed without leader epochs, as by an adoption from raw; they are read again "
+                "%s-%d: %d offsets landed while leaders changed, so that their epochs are unknown; they are read again "
                 "from Kafka, and until then no window is certified",
                 facts.topic, at.kafka_partition, sum(map(len, unknown)),
             )  # fmt: skip

@@ -34,7 +34,7 @@ WHY_CUT: Final = (
 @dataclass(frozen=True, slots=True)
 class ComparedLog:
     """What the ledger knows of one log: how far its records landed, the leader epoch at which they were compared with
-    it (None: not since the ledger was rebuilt, or IDs were adopted), and the first offset that has another record
+    it (None: not since the ledger was rebuilt), and the first offset that has another record
     now."""
 
     reach: int
@@ -78,17 +78,11 @@ def may_log_differ(connection: Connection, pipeline: str) -> bool:
 
 def list_landed_epochs(connection: Connection, pipeline: str, log: OffsetRange) -> list[EpochSpan]:
     """Return the landed offsets from the log's start on by the leader epoch of their records, in the order in which
-    they were read. An epoch is unknown of what was adopted, and where leaders changed during a read."""
+    they were read. An epoch is unknown where leaders changed during a read."""
     rows = connection.execute(
         """
-        SELECT r.start_offset, r.end_offset, r.records, r.leader_epochs FROM (
-          SELECT batch_id, generation, kafka_partition, start_offset, end_offset, records, leader_epochs
-          FROM onceover.batch_range
-          UNION ALL
-          SELECT x.batch_id, x.generation, x.kafka_partition, x.start_offset, x.end_offset, NULL, '[]'
-          FROM onceover.exact_range x
-          WHERE NOT EXISTS (SELECT FROM onceover.release e WHERE e.batch_id = x.batch_id)
-        ) r JOIN onceover.batch b USING (batch_id)
+        SELECT r.start_offset, r.end_offset, r.records, r.leader_epochs
+        FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
         WHERE b.pipeline = %(pipeline)s AND b.state = 'landed' AND r.generation = %(generation)s
           AND r.kafka_partition = %(partition)s AND r.end_offset > %(start)s
         ORDER BY r.batch_id, r.start_offset
@@ -128,7 +122,7 @@ def record_comparison(
 ) -> list[datetime]:
     """Record where the log has another record than landed, and reopen the windows that hold records from there on, in
     one transaction; return those windows. The comparison has to be made again, too, if more of the log has landed than
-    it knew: IDs were adopted meanwhile.
+    it knew.
 
     The caller is the driver, or there is none: raises FencedError for a lost epoch, BusyError if one runs.
     """

@@ -17,6 +17,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.decisions import list_decisions
 from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.findings import record_windows_findings
+from onceover.ledger.gap_sets import parse_ranges
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.landings import read_landings
 from onceover.ledger.log_cuts import LOG_MAY_DIFFER, WHY_CUT
@@ -31,10 +32,7 @@ from onceover.model.window import WindowRange
 EAGER, EAGER_WHY = "ingest", "eager repair"
 """Requester and reason of ingest's own repairs, which name neither a run nor a range."""
 
-# Of repair r and its window w: whether it is only searched for orphans, and whether it has expired and is not.
-_IS_SEARCHED = "jsonb_path_exists(r.findings, '$[*].open_for')"
-_IS_GONE = f"(w.expired_at IS NOT NULL AND NOT {_IS_SEARCHED})"
-_WAITS = f"(NOT {_IS_SEARCHED} AND (NOT %(compared)s OR {LOG_MAY_DIFFER}))"
+_WAITS = f"(NOT %(compared)s OR {LOG_MAY_DIFFER})"
 _UNCOMPARED = "Kafka's log was not compared with what landed yet: repair again while it can be read, or ingest runs"
 
 
@@ -162,17 +160,18 @@ def claim(
 
     Windows that another repair holds are left to it, and all that may be certified are while the log is cut, or has
     still to be compared with what landed. Windows that were certified, blocked or expired since the request
-    are marked unneeded, unless an expired one is to be searched for orphans.
+    are marked unneeded.
     """
     with connection.transaction():
         lock_windows(connection, request.pipeline, request.window_starts)
         connection.execute(
             f"""
             UPDATE onceover.repair r SET finished_at = clock_timestamp(),
-              state = CASE WHEN c.certificate_id IS NULL AND w.blocked_at IS NULL AND NOT {_IS_GONE} THEN 'left'
+              state = CASE WHEN c.certificate_id IS NULL AND w.blocked_at IS NULL AND w.expired_at IS NULL
+                THEN 'left'
                 ELSE 'unneeded' END,
               reason = CASE WHEN c.certificate_id IS NOT NULL THEN 'certified meanwhile'
-                WHEN {_IS_GONE} THEN 'expired: its raw is gone'
+                WHEN w.expired_at IS NOT NULL THEN 'expired: its raw is gone'
                 WHEN w.blocked_at IS NOT NULL THEN 'blocked meanwhile: ' || w.blocked_why
                 WHEN {_WAITS} THEN CASE WHEN {LOG_MAY_DIFFER} THEN %(cut)s ELSE %(uncompared)s END
                 ELSE 'being repaired by ' || w.claimed_by END
@@ -182,7 +181,7 @@ def claim(
             WHERE r.request_id = %(request)s AND r.state IN ('planned', 'claimed')
               AND r.window_start = ANY(%(starts)s)
               AND w.pipeline = r.pipeline AND w.window_start = r.window_start
-              AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL OR {_IS_GONE} OR {_WAITS}
+              AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL OR w.expired_at IS NOT NULL OR {_WAITS}
                 OR (w.claimed_until >= clock_timestamp() AND w.claimed_by <> %(owner)s))
             """,
             {
@@ -255,8 +254,7 @@ def _read_claimed(connection: Connection, request: RepairRequest) -> list[Claime
     rows = connection.execute(
         f"""
         SELECT r.repair_id, r.window_start, w.window_end, w.token, w.version, w.by_value,
-          {_IS_SEARCHED} AS is_open, w.expired_at IS NOT NULL AS is_expired, c.certificate_id, c.records, c.high1,
-          c.low1, c.high2, c.low2, {COMPACTED_COLUMNS}
+          c.certificate_id, c.extras, c.records, c.high1, c.low1, c.high2, c.low2, {COMPACTED_COLUMNS}
         FROM onceover.repair r JOIN onceover."window" w ON w.pipeline = r.pipeline AND w.window_start = r.window_start
         JOIN onceover.pipeline p ON p.name = r.pipeline
         LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
@@ -287,10 +285,9 @@ def _read_claimed(connection: Connection, request: RepairRequest) -> list[Claime
             version=row["version"],
             landings=by_window.get(row["window_start"], ()),
             certified=read_digest(row) if row["certificate_id"] is not None else None,
+            extras=parse_ranges(row["extras"] or ()),
             decisions=decisions.get(row["window_start"], ()),
             compacted=parse_compacted(row),
-            is_open=row["is_open"],
-            is_expired=row["is_expired"],
             contested=contested.get(row["window_start"], UNCONTESTED),
             by_value=row["by_value"],
         )

@@ -2,7 +2,7 @@
 Kafka partition and one landing in each window.
 
 Only what no proof needs is lost: which of the batches read an offset. Each rollup is a transaction of its own. Batches
-that overlap others keep their rows, and so do refills, rebuilt batches, releases and adoptions.
+that overlap others keep their rows, and so do refills, rebuilt batches and releases.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from psycopg.types.json import Jsonb
 from onceover.errors import BusyError
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_digest
+from onceover.ledger.frontiers import EXTRAS_ARE_SETTLED
 from onceover.ledger.windows import lock_windows
 from onceover.model.batch import RangeRead
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -25,8 +26,9 @@ from onceover.model.rollup import OldBatch, OldLanding, join_ranges
 
 _PAGE = 2_000
 # Whether nothing will be proved of window w but what its certificate c says.
-_IS_SETTLED = """
-  w.is_certified AND w.blocked_at IS NULL AND coalesce(w.claimed_until < clock_timestamp(), true) AND c.pending = '[]'
+_IS_SETTLED = f"""
+  w.is_certified AND w.blocked_at IS NULL AND coalesce(w.claimed_until < clock_timestamp(), true)
+    AND {EXTRAS_ARE_SETTLED}
     AND NOT EXISTS (SELECT FROM onceover.finding f WHERE f.pipeline = w.pipeline AND f.window_start = w.window_start
       AND f.resolved_at IS NULL)"""
 

@@ -178,12 +178,6 @@ def _list_landed(
         JOIN onceover.batch b USING (batch_id)
         WHERE b.pipeline = %(pipeline)s AND b.state = 'landed' AND r.records > 0 AND r.generation = %(generation)s
           AND r.kafka_partition = %(partition)s AND r.end_offset > %(start)s AND r.start_offset < %(end)s
-        UNION ALL
-        SELECT x.batch_id, x.start_offset, x.end_offset, '[]' FROM onceover.exact_range x
-        JOIN onceover.batch b USING (batch_id)
-        WHERE b.pipeline = %(pipeline)s AND b.state = 'landed' AND x.generation = %(generation)s
-          AND x.kafka_partition = %(partition)s AND x.end_offset > %(start)s AND x.start_offset < %(end)s
-          AND NOT EXISTS (SELECT FROM onceover.release e WHERE e.batch_id = x.batch_id)
         """,
         {
             "pipeline": pipeline,

@@ -12,7 +12,7 @@ from onceover.ledger.windows import list_windows
 
 _CERTIFIED = "l.pipeline = w.pipeline AND l.window_start = w.window_start AND l.landing_id <= c.last_landing"
 _RESTS_ON = f"""
-SELECT c.basis, c.records - c.by_value AS by_columns, c.by_value, c.pending, cardinality(c.decisions) AS decisions,
+SELECT c.basis, c.records - c.by_value AS by_columns, c.by_value, c.extras, cardinality(c.decisions) AS decisions,
   (SELECT coalesce(sum(a.end_offset - a.start_offset), 0)::bigint FROM onceover.accepted_loss a
     WHERE a.loss_id <@ c.losses) AS lost_offsets,
   ARRAY(SELECT DISTINCT b.contract_version FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
@@ -21,12 +21,7 @@ SELECT c.basis, c.records - c.by_value AS by_columns, c.by_value, c.pending, car
       'zones', e.zone_data)), '[]')
     FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
     LEFT JOIN onceover.driver_epoch e ON e.pipeline = b.pipeline AND e.epoch = b.epoch
-      AND NOT EXISTS (SELECT FROM onceover.adoption a WHERE a.batch_id = b.batch_id)
-    WHERE {_CERTIFIED}) AS evaluated_by,
-  (SELECT coalesce(json_agg(json_build_object('records', l.records, 'at', b.landed_at, 'who', a.who, 'why', a.why)
-      ORDER BY l.landing_id), '[]')
-    FROM onceover.landing l JOIN onceover.batch b USING (batch_id) JOIN onceover.adoption a USING (batch_id)
-    WHERE {_CERTIFIED}) AS adopted
+    WHERE {_CERTIFIED}) AS evaluated_by
 FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
 WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s"""
 
@@ -34,7 +29,7 @@ WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s"""
 def read_window_history(connection: Connection, pipeline: str, window_start: datetime) -> Mapping[str, object]:
     """Return all about one window: state, landings, findings, repairs, certificates, losses, newest last, the records
     that each measure skipped, and what the present certificate rests on (None without one). The `sink` of a landing is
-    None if no sink counted it: it was rebuilt, or adopted from raw."""
+    None if no sink counted it, for it was rebuilt."""
     key = {"pipeline": pipeline, "start": window_start}
     windows = list_windows(connection, pipeline, None, window_start, window_start + timedelta(microseconds=1))
     return {
@@ -46,15 +41,12 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
                 SELECT l.landing_id, l.batch_id, b.epoch, l.byte_start, l.byte_end, l.records, l.late, l.proved,
                   b.landed_at, b.committed_at, b.batches,
                   (SELECT b.sink FROM onceover.driver_epoch e WHERE e.pipeline = b.pipeline AND e.epoch = b.epoch
-                    AND e.spark_version IS NOT NULL
-                    AND NOT EXISTS (SELECT FROM onceover.adoption a WHERE a.batch_id = b.batch_id)) AS sink, (
+                    AND e.spark_version IS NOT NULL) AS sink, (
                     SELECT json_agg(json_build_array(r.generation, r.kafka_partition, r.start_offset, r.end_offset)
                       ORDER BY 1, 2)
                     FROM onceover.batch_range r WHERE r.batch_id = l.batch_id) AS offset_ranges,
                   (SELECT json_build_object('who', e.who, 'why', e.why) FROM onceover.release e
-                    WHERE e.batch_id = l.batch_id) AS released,
-                  (SELECT json_build_object('who', a.who, 'why', a.why) FROM onceover.adoption a
-                    WHERE a.batch_id = l.batch_id) AS adopted
+                    WHERE e.batch_id = l.batch_id) AS released
                 FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
                 WHERE l.pipeline = %(pipeline)s AND l.window_start = %(start)s ORDER BY l.landing_id
                 """,

@@ -1,4 +1,4 @@
-"""What the ledger, Kafka's log and persons say of a window's IDs: by this its lines are judged."""
+"""What the ledger and persons say of a window's IDs: by this its lines are judged."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from onceover.model.digest import EMPTY, read_content_hash
 
 MOST_RUNS: Final = 1_000_000
 """Of all windows that are folded together: some 65 bytes for each."""
-
-KNOWN, BEYOND = 0, 1  # numbers of the ranges in `own`
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +38,12 @@ class Accounts:
     """The accounts of one window, which begins at `start_ms` and ends before `end_ms`.
 
     `pieces` are of the window's own landings, `released` the IDs that a release landed in it, by the number of the
-    release. `accounted` IDs landed in any window; None if that is not asked: no line is a stray then, and a decided ID
-    counts wherever it landed. `shared` IDs were read by two landed batches and may be in another window too. Of
-    `listed` IDs all contents are wanted.
+    release. `accounted` IDs landed in any window; of the others those count that are in `own` ranges. `spare` IDs are
+    in a range that landed, and in no landing. `shared` IDs were read by two landed batches and may be in another window
+    too. Of `listed` IDs all contents are wanted.
 
     `contract` ranges hold, by index in `contracts`, the contract of each ID: by release, restatement or cutover; any
-    other ID has `newest`. `held` is what Kafka's log holds now, None if unknown; `own` ranges are KNOWN to be the
-    pipeline's own, or BEYOND the log's end; None says that all IDs are. A summary gives `most_runs` runs.
+    other ID has `newest`. A summary gives `most_runs` runs.
     """
 
     start_ms: int
@@ -57,9 +54,9 @@ class Accounts:
     contract: NumberedRanges = NO_RANGES
     released: NumberedRanges = NO_RANGES
     decided: DecidedContents = field(default_factory=DecidedContents)
-    accounted: NumberedRanges | None = None
+    accounted: NumberedRanges = NO_RANGES
+    own: NumberedRanges = NO_RANGES
+    spare: NumberedRanges = NO_RANGES
     shared: NumberedRanges = NO_RANGES
     listed: NumberedRanges = NO_RANGES
-    held: NumberedRanges | None = None
-    own: NumberedRanges | None = None
     most_runs: int = MOST_RUNS

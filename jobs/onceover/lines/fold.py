@@ -8,12 +8,12 @@ Nothing that a file holds raises. The result does not depend on the order of lin
 
 Columns are believed where a line has the contract of its ID, and no other line has the same record with other columns.
 Where they are not, `evaluate` names rows whose VALUE decides, and all of the window is folded again by the event times
-and columns that VALUE gives under the contract of each ID; then it names none. Of a line that landed nowhere, and names
-a contract that the accounts lack, no other contract's evaluation is asked.
+and columns that VALUE gives under the contract of each ID; then it names none. Of an extra that names a contract which
+the accounts lack, no other contract's evaluation is asked.
 
 `repair/window_accounts` makes the accounts from a claim and the rebuilt window from the summary. Pieces are of the
 window's own landings: an accounted ID that they lack is a stray. The fold of one window does not see an ID in two of
-them: the driver compares `shared` IDs and orphans. The rows to stage are grouped from the columns of `counting`.
+them: the driver compares `shared` IDs. The rows to stage are grouped from the columns of `counting`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from onceover.lines.judge import JudgedLines, find_records, judge_lines
 from onceover.lines.runs import find_runs
 from onceover.lines.summary import MOST_CONTRACTS, Contents, WindowSummary
 from onceover.lines.sums import count_all, sum_records
-from onceover.lines.verdicts import BEYOND_END, COUNTS, FOREIGN, ORPHAN, PENDING, STRAY, IdVerdicts, judge_ids
+from onceover.lines.verdicts import EXTRA, FOREIGN, LANDED, SPARE, STRAY, IdVerdicts, judge_ids
 from onceover.lines.window_lines import WindowLines
 
 
@@ -59,13 +59,13 @@ def fold(lines: WindowLines, accounts: Accounts, evaluated: np.ndarray | None = 
     judged = judge_lines(lines, distinct, ids, accounts, evaluated)
     records = find_records(lines, distinct, judged)
     kind, copies = ids.kind[records.id], distinct.count_copies()
-    counts, row = kind == COUNTS, distinct.row[records.record]
+    is_landed, is_extra, row = kind == LANDED, kind == EXTRA, distinct.row[records.record]
+    counts = is_landed | is_extra
     line_kind = np.where(judged.misplaced | judged.rejected, np.int8(-1), ids.kind[distinct.id])
-    is_conflict = (kind == ORPHAN) & records.has_contents
-    is_contested = (records.has_contents | records.has_times) & (kind != STRAY) & (kind != FOREIGN)
+    is_contested = (records.has_contents | records.has_times) & counts
     is_compacted = records.find_any(distinct.find_largest(lines.compacted)[records.line])
-    counting, of_id = row[counts], records.id[counts]
-    in_run = np.isin(kind, (STRAY, PENDING, BEYOND_END)) | ((kind == ORPHAN) & ~is_conflict)
+    landed, of_id = row[is_landed], records.id[is_landed]
+    in_run = is_extra | (kind == STRAY)
     other = row[in_run]
     is_shared = counts & ids.is_shared[records.id]
     shared = row[is_shared]
@@ -76,24 +76,24 @@ def fold(lines: WindowLines, accounts: Accounts, evaluated: np.ndarray | None = 
         misplaced=int(copies[judged.misplaced].sum()),
         rejected=int(copies[judged.rejected].sum()),
         stray=int(copies[line_kind == STRAY].sum()),
-        unlanded=int(copies[line_kind > STRAY].sum()),
+        spare=int(copies[line_kind == SPARE].sum()),
+        foreign=int(copies[line_kind == FOREIGN].sum()),
         by_value=int(from_value.sum()),
         conflicts=int((counts & records.has_contents).sum()),
         misdated=int((counts & records.has_times).sum()),
-        unlanded_conflicts=int(is_conflict.sum()),
-        foreign=int((kind == FOREIGN).sum()),
         compacted=count_all(lines.content[row[counts & is_compacted]]),
-        pieces=sum_records(ids.piece[of_id], ids.release[of_id], lines.source[counting], lines.content[counting]),
+        pieces=sum_records(ids.piece[of_id], ids.release[of_id], lines.source[landed], lines.content[landed]),
+        extras=count_all(lines.content[row[is_extra]]),
         runs=find_runs(kind[in_run], lines.source[other], lines.offset[other], lines.content[other]).take(
             accounts.most_runs
         ),
         contested=_list_contents(lines, distinct, records.list_lines(is_contested)).take_first(),
-        decided=_list_decided(lines, distinct, ids, judged, line_kind == COUNTS),
+        decided=_list_decided(lines, distinct, ids, judged, np.isin(line_kind, (LANDED, EXTRA))),
         shared=find_runs(kind[is_shared], lines.source[shared], lines.offset[shared], lines.content[shared]),
         listed=_list_contents(lines, distinct, records.list_lines(counts & ids.is_listed[records.id])),
         unknown=judged.unknown[:MOST_CONTRACTS],
     )
-    return FoldedLines(summary, counting, from_value, distinct.row[judged.evaluate])
+    return FoldedLines(summary, row[counts], from_value, distinct.row[judged.evaluate])
 
 
 def _list_decided(

@@ -8,7 +8,7 @@ import numpy as np
 
 from onceover.lines.accounts import Accounts
 from onceover.lines.dedup import DistinctLines, mark_changes
-from onceover.lines.verdicts import FOREIGN, STRAY, UNSORTED, IdVerdicts
+from onceover.lines.verdicts import EXTRA, FOREIGN, IdVerdicts
 from onceover.lines.window_lines import WindowLines
 
 NOT_EVALUATED, NO_WINDOW = -2, -1  # in place of an event time
@@ -18,8 +18,7 @@ NOT_EVALUATED, NO_WINDOW = -2, -1  # in place of an event time
 class JudgedLines:
     """The verdict on each distinct line: `misplaced`, `rejected` by a decision, or neither. Its columns are `believed`
     or not; `evaluate` asks for the event time that its VALUE gives. `unknown` are contracts that the accounts lack, of
-    the pipeline's own lines that landed nowhere: which contract their IDs have is not known, so they keep the event
-    time that they state."""
+    extras: which contract their IDs have is not known, so they keep the event time that they state."""
 
     misplaced: np.ndarray
     rejected: np.ndarray
@@ -38,11 +37,10 @@ def judge_lines(
     contract = np.array([places.get(name, -1) for name in lines.contracts], np.int64)[lines.contract[row]]
     is_own = contract == ids.contract[number]
     kind = ids.kind[number]
-    is_unknown = (contract < 0) & (kind > STRAY) & (kind != FOREIGN)
+    is_unknown = (contract < 0) & (kind == EXTRA)
     doubtful = (~is_own | _find_other_columns(lines, distinct, is_own)) & (kind != FOREIGN) & ~is_unknown
     misplaced = (event_ms < max(accounts.start_ms, 0)) | (event_ms >= accounts.end_ms)
-    is_named = is_unknown & (kind != UNSORTED) & ~misplaced
-    unknown = {lines.contracts[n] for n in set(lines.contract[row[is_named]].tolist())}
+    unknown = {lines.contracts[n] for n in set(lines.contract[row[is_unknown & ~misplaced]].tolist())}
     evaluate = doubtful & ~misplaced
     if evaluated is not None:
         by_value = distinct.find_largest(evaluated)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from onceover.lines.chunks import LONGEST, TOO_LONG
+from onceover.lines.chunks import LONGEST
 from onceover.lines.escapes import CorruptLineError
 from onceover.lines.reference import Line, decode
 
@@ -58,28 +58,6 @@ def decode_file(chunks: Iterable[bytes], longest: int = LONGEST) -> Iterator[Pla
         else:
             pieces.append(chunk[start:])
     yield from _placed(position, size, pieces, longest)
-
-
-def split_at_lines(chunks: Iterable[bytes], longest: int = LONGEST) -> Iterator[bytes]:
-    """Yield the same bytes in blocks of whole lines, each block and line with its newline; add one to a last line that
-    has none.
-
-    Memory holds one line and one chunk. Skips the beginning of a line of more than `longest` bytes, and marks its end
-    as corrupt.
-    """
-    pieces: list[bytes] = []
-    size = 0
-    for chunk in chunks:
-        cut = chunk.rfind(b"\n") + 1
-        if cut:
-            yield b"".join((*pieces, memoryview(chunk)[:cut]))
-            pieces, size = [], 0
-        pieces.append(chunk[cut:])
-        size += len(chunk) - cut
-        if size > longest:
-            pieces, size = [TOO_LONG], len(TOO_LONG)
-    if size:
-        yield b"".join((*pieces, b"\n"))
 
 
 def _placed(position: int, size: int, pieces: list[bytes], longest: int) -> Iterator[PlacedLine | CorruptLine]:

@@ -49,31 +49,29 @@ class WindowSummary:
     """One window, or the part of it that has some of its IDs.
 
     Numbers of lines: `lines` in all, those that are `corrupt`, `misplaced` (another window's by their event time, or
-    by VALUE under their ID's contract), `rejected` by a decision, and intact ones whose ID is a `stray` or `unlanded`.
-    Numbers of IDs: `by_value` count by what VALUE gives, not by a line's columns; `conflicts` have several contents and
-    `misdated` ones several event times among the lines that count; `unlanded_conflicts` have several contents, nothing
-    in Kafka, and landed nowhere; `foreign` ones belong to no log that the pipeline read.
+    by VALUE under their ID's contract), `rejected` by a decision, and intact ones whose ID is a `stray`, `spare` or
+    `foreign`. Numbers of IDs: `by_value` count by what VALUE gives, not by a line's columns; `conflicts` have several
+    contents and `misdated` ones several event times among the lines that count.
 
-    `pieces` sum the records that count, `compacted` (one row) those that a compacted file holds. `runs` are strays and,
-    where it is known what Kafka holds, unlanded IDs but for the two last numbers. `contested` IDs have several contents
-    or event times: the first MOST_IDS of them; `decided` are all contents of decided IDs, `shared` the runs of IDs that
-    count and may be in another window too, `listed` the contents of wanted IDs that count. `unknown` are contracts
-    that the accounts lack, of the pipeline's own lines that are unlanded, the first MOST_CONTRACTS of them.
-    """
+    `pieces` sum the landed records that count, `extras` (one row) those that landed nowhere, `compacted` (one row)
+    those that a compacted file holds. `runs` are of extras and strays. `contested` IDs have several contents or event
+    times: the first MOST_IDS of them; `decided` are all contents of decided IDs, `shared` the runs of IDs that count
+    and may be in another window too, `listed` the contents of wanted IDs that count. `unknown` are contracts that the
+    accounts lack, of extras, the first MOST_CONTRACTS of them."""
 
     lines: int
     corrupt: int
     misplaced: int
     rejected: int
     stray: int
-    unlanded: int
+    spare: int
+    foreign: int
     by_value: int
     conflicts: int
     misdated: int
-    unlanded_conflicts: int
-    foreign: int
     compacted: np.ndarray
     pieces: PieceSums
+    extras: np.ndarray
     runs: Runs
     contested: Contents
     decided: Contents
@@ -90,10 +88,10 @@ class WindowSummary:
     @property
     def digest(self) -> Digest:
         """Return the digest of the records that count."""
-        return Digest(*map(int, self.pieces.sums.sum(axis=0)))
+        return Digest(*map(int, self.pieces.sums.sum(axis=0) + self.extras))
 
     @property
     def duplicates(self) -> int:
         """Return the number of lines that repeat a counted record."""
-        other = self.corrupt + self.misplaced + self.rejected + self.stray + self.unlanded
+        other = self.corrupt + self.misplaced + self.rejected + self.stray + self.spare + self.foreign
         return self.lines - other - self.digest.records

@@ -1,4 +1,4 @@
-"""Verdicts on IDs, one by one: whether an ID's lines count, and what those are that no landing accounts for."""
+"""Verdicts on IDs, one by one: whether an ID's lines count, and by what."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onceover.lines.accounts import BEYOND, Accounts
+from onceover.lines.accounts import Accounts
+from onceover.lines.pieces import UNLANDED
 
-COUNTS, STRAY, PENDING, BEYOND_END, FOREIGN, ORPHAN, UNSORTED = range(7)
+LANDED, EXTRA, STRAY, SPARE, FOREIGN = range(5)
 
 
 @dataclass(frozen=True, slots=True)
 class IdVerdicts:
     """The verdict on each ID of a window, before its lines are looked at.
 
-    `kind` COUNTS: a landing of this window holds the ID, or a decision. STRAY: it landed, but not in this window. The
-    others landed nowhere: Kafka holds the offset, so that ingest lands it (PENDING), the log has not reached it
-    (BEYOND_END), the pipeline never read it (FOREIGN), the line is all there is of the record (ORPHAN), or what Kafka
-    holds is unknown (UNSORTED).
+    Two kinds count: LANDED, for a landing of this window holds the ID, or a decision; and EXTRA, for it landed nowhere,
+    and a log that the pipeline read has it. STRAY: it landed, but not in this window. SPARE: a range that landed covers
+    it, and no landing holds it. FOREIGN: it landed nowhere, and the pipeline never read that log.
 
     `piece` and `release` say by what it counts, `decided` which decision is about it; -1 is none. `contract` is the one
     that its records have.
@@ -37,14 +37,13 @@ def judge_ids(source: np.ndarray, offset: np.ndarray, accounts: Accounts) -> IdV
     """Return the verdicts on these IDs, which are in order."""
     piece, release = accounts.pieces.ranges.find(source, offset), accounts.released.find(source, offset)
     decided, contract = accounts.decided.ids.find(source, offset), accounts.contract.find(source, offset)
-    counts = (piece >= 0) | (release >= 0)
-    kind = np.where(counts, np.int8(COUNTS), np.int8(UNSORTED))
-    if accounts.accounted is not None:
-        is_accounted = accounts.accounted.find(source, offset) >= 0
-        kind[~counts & is_accounted] = STRAY
-        kind[(decided >= 0) & ~is_accounted] = UNSORTED  # the content that a person kept is adopted first
-    unlanded = np.flatnonzero(kind == UNSORTED)
-    kind[unlanded] = _sort_unlanded(source[unlanded], offset[unlanded], accounts)
+    is_landed = (piece >= 0) & (accounts.pieces.owner[piece] != UNLANDED) if len(accounts.pieces) else piece >= 0
+    is_accounted = accounts.accounted.find(source, offset) >= 0
+    is_landed |= (release >= 0) | (is_accounted & (decided >= 0))
+    kind = np.where(accounts.own.find(source, offset) >= 0, np.int8(EXTRA), np.int8(FOREIGN))
+    kind[is_accounted] = STRAY
+    kind[accounts.spare.find(source, offset) >= 0] = SPARE
+    kind[is_landed] = LANDED
     return IdVerdicts(
         kind,
         piece,
@@ -54,15 +53,3 @@ def judge_ids(source: np.ndarray, offset: np.ndarray, accounts: Accounts) -> IdV
         accounts.shared.find(source, offset) >= 0,
         accounts.listed.find(source, offset) >= 0,
     )
-
-
-def _sort_unlanded(source: np.ndarray, offset: np.ndarray, accounts: Accounts) -> np.ndarray:
-    if accounts.held is None:
-        return np.full(len(source), UNSORTED, np.int8)
-    kind = np.full(len(source), ORPHAN, np.int8)
-    if accounts.own is not None:
-        own = accounts.own.find(source, offset)
-        kind[own < 0] = FOREIGN
-        kind[own == BEYOND] = BEYOND_END
-    kind[accounts.held.find(source, offset) >= 0] = PENDING
-    return kind

@@ -23,7 +23,7 @@ class ClaimedLanding:
     landing_id: int
     parts: tuple[tuple[OffsetRange, Digest], ...]
     release: Release | None = None
-    exact: tuple[OffsetRange, ...] = ()  # the IDs of a batch that read no offset range
+    exact: tuple[OffsetRange, ...] = ()  # the ranges of a batch with several of a Kafka partition
     batch_id: int | None = None  # None: a batch that has no other landing among those at hand
 
     @property
@@ -46,12 +46,11 @@ class ClaimedWindow:
     token: UUID
     version: int
     landings: tuple[ClaimedLanding, ...]
-    certified: Digest | None
+    certified: Digest | None  # by the last certificate, and the IDs of the extras in it
     decisions: tuple[Decision, ...] = ()
     compacted: CompactedFile | None = None  # replaced the expired text; later landings are text
-    is_open: bool = False  # its file is only searched for orphans; so is an expired window's
-    is_expired: bool = False  # nothing can rebuild its rows: orphans are added to them
     contested: Contested = UNCONTESTED
+    extras: tuple[OffsetRange, ...] = ()
     by_value: bool = False  # VALUE gives the columns of all its records: those in its lines are not believed
 
     @property

@@ -38,6 +38,7 @@ class Evidence:
     `control` is the digest that the aggregates' rows count, None if another program changed them.
     `landed_since`, `bytes_since` and `landings_since` are of landings outside the certificate's landing set; without a
     certificate, of all.
+    With `has_extras`, the certificate counts records that had landed nowhere; only raw shows whether they still do.
     `compacted` is the file that replaces the window's expired text.
     `overlaps` holds pairs of landings of this window, not both certified, whose batches' offset ranges overlap: each
     landing with the earlier one that it overlaps and that reaches furthest.
@@ -57,6 +58,7 @@ class Evidence:
     overlaps: tuple[tuple[int, int], ...]
     unproved: tuple[int, ...]
     landing_set: tuple[int, ...]
+    has_extras: bool = False
     compacted: CompactedFile | None = None
     contested: Contested = UNCONTESTED
 
@@ -103,6 +105,8 @@ def judge_window(
         )
     if evidence.control != evidence.expected:
         findings.append(Finding(Kind.AGGREGATE_MISMATCH, _mismatch(evidence.control, evidence.expected)))
+    if evidence.has_extras and not evidence.is_certified:
+        findings.append(Finding(Kind.EXTRA_RECORD))
     findings += _judge_contested(evidence.contested)
     late = evidence.landings_since if evidence.certified is not None else ()
     if late or evidence.late_records:

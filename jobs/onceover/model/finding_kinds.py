@@ -17,7 +17,6 @@ from onceover.model.remedies import (
     DECIDE,
     DECIDE_ALL,
     DECLARE,
-    OWN,
     RELEASE,
     REREAD,
     RESTORE,
@@ -32,7 +31,7 @@ class Kind(StrEnum):
 
     DUPLICATED = "duplicated"
     UNACCOUNTED_BYTES = "unaccounted bytes"
-    PENDING_RECORD = "pending record"
+    EXTRA_RECORD = "extra record"
     MISSING_FILE = "missing file"
     LATE = "late"
     AGGREGATE_MISMATCH = "aggregate mismatch"
@@ -64,15 +63,15 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         what="The window file holds bytes of an append that never counted as landed, and the aggregates may count "
         "them.",
         cause="a failed attempt left lines, or a torn tail, that no landed batch accounts for",
-        repair="ignores them; adopts records among them that Kafka no longer holds",
+        repair="counts each record among them that landed nowhere, once",
         waits_for_batches=True,
     ),
-    Kind.PENDING_RECORD: Meaning(
-        what="{} in the window file had not landed when the window was certified, and [has|have] landed since, or left "
-        "Kafka's log.",
-        cause="a window was certified while records of its file waited to be read again; they landed, or their log "
-        "expired",
-        repair="counts them: as landed, or as adopted from raw",
+    Kind.EXTRA_RECORD: Meaning(
+        what="The last certificate counts records that had landed nowhere, and the window has changed, or they have "
+        "landed since.",
+        cause="ingest died after an append and before the landing, and has read those offsets again; or other records "
+        "arrived late",
+        repair="counts each ID once",
     ),
     Kind.MISSING_FILE: Meaning(
         what="Lines that were landed are missing from the window file.",
@@ -114,11 +113,10 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         by_scan=True,
     ),
     Kind.FOREIGN_LINE: Meaning(
-        what="{} in the window file [is|are] of a log that the pipeline never read, or beyond the end of its own.",
-        cause="a file of another environment, or a line that no ingest of this pipeline wrote; or the ledger was "
-        "restored, and the log was cut before its new end",
-        repair="counts none of it; refuses a window with offsets beyond the end of the pipeline's own log",
-        first=(OWN, TAKE_OUT),
+        what="{} in the window file [is|are] of a log that the pipeline never read.",
+        cause="a file of another environment, or a line that no ingest of this pipeline wrote",
+        repair="counts none of it",
+        first=(TAKE_OUT,),
         by_scan=True,
     ),
     Kind.CORRUPT_LINE: Meaning(
@@ -177,7 +175,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
                 "onceover holes {pipeline}",
             ),
             Remedy(
-                "The next repair adopts what raw holds of the others. What neither has needs a person's decision:",
+                "Of the others, records that raw holds count once a person accepts that Kafka lost them:",
                 'onceover accept-loss {pipeline} RANGE --from TIME --to TIME --reason "..."',
             ),
         ),
@@ -189,7 +187,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         "records than landed. Or the store is another topic's. "
         "New records take IDs that were read before; where they differ, a person decides about the conflict.",
         cause="the topic's log ends before the stored offset, or was cut and has grown again: an unclean election; or "
-        "the store belongs to another topic; or lines of raw were adopted, of which the ledger has no leader epoch",
+        "the store belongs to another topic",
         repair="ingest continues at the log's end, or reads landed offsets again, and until it has, no window is "
         "certified; where new records reuse old IDs, `conflict`; what the log lost unread waits for `accept-loss "
         "--overwritten`",

@@ -35,15 +35,16 @@ class DecidedContent:
 
 @dataclass(frozen=True, slots=True)
 class RebuiltWindow:
-    """One window as raw has it: `frozen_length` bytes of text, deduplicated on the ID, accounted IDs only.
+    """One window as raw has it: `frozen_length` bytes of text, deduplicated on the ID.
 
-    Stray lines have accounted IDs that no landing of any claimed window holds.
+    `ranges` are of records that landed in it, `extras` the IDs of further records, which landed nowhere, and `extra`
+    counts them. Stray lines landed, but not in this window; spare ones are in a range that landed, and in no landing;
+    foreign ones are of a log that the pipeline never read. `unknown` contracts are named by extras.
     """
 
     lines: int
     corrupt_lines: int
     misplaced_lines: int
-    unaccounted_lines: int
     stray_lines: int
     conflicts: int
     misdated: int
@@ -55,13 +56,23 @@ class RebuiltWindow:
     strays: tuple[OffsetRange, ...] = ()  # a bounded number of the stray lines' offsets
     compacted: Digest = EMPTY  # the part read from the compacted file
     by_value: int = 0  # records whose VALUE was evaluated again; the others count by the columns in their lines
+    spare_lines: int = 0
+    foreign_lines: int = 0
+    extra: Digest = EMPTY
+    extras: tuple[OffsetRange, ...] = ()  # a bounded number
+    unknown: tuple[str, ...] = ()
 
     @property
     def digest(self) -> Digest:
-        return sum_digests(piece.digest for piece in self.ranges)
+        return sum_digests((self.extra, *(piece.digest for piece in self.ranges)))
 
     @property
     def duplicates(self) -> int:
         """Return the number of lines that repeat a counted record."""
-        counting = self.lines - self.corrupt_lines - self.misplaced_lines - self.unaccounted_lines - self.stray_lines
-        return counting - self.rejected_lines - self.digest.records
+        other = self.corrupt_lines + self.misplaced_lines + self.stray_lines + self.spare_lines + self.foreign_lines
+        return self.lines - other - self.rejected_lines - self.digest.records
+
+    @property
+    def lists_extras(self) -> bool:
+        """Return whether `extras` are all."""
+        return sum(map(len, self.extras)) == self.extra.records

@@ -33,14 +33,9 @@ RELEASE: Final = Remedy(
     "again; see which, and repeat it without --dry-run:",
     "onceover quarantine {pipeline} release --dry-run",
 )
-OWN: Final = Remedy(
-    "Find out who wrote these lines. If they lie beyond the log's end and are the pipeline's own, for the ledger was "
-    "restored and the log was cut: stop ingest, store the offset up to which the log was read before, start ingest "
-    "again, and repair the window, which adopts them:",
-    'onceover offsets {pipeline} set PARTITION=OFFSET --past-end --reason "..."',
-)
 TAKE_OUT: Final = Remedy(
-    "If they are not, stop ingest, copy the file elsewhere, put it back without these lines, and repair the window."
+    "Find out who wrote these lines. To be rid of the finding, stop ingest, copy the file elsewhere, put it back "
+    "without them, and repair the window."
 )
 REBUILD: Final = Remedy(
     "Its certificate is valid, so schedules do not repair it. To rebuild it all the same:",

@@ -13,7 +13,8 @@ class RepairFailure(StrEnum):
     UNREADABLE_FILE = "unreadable file"
     TWO_CONTENTS = "two contents"  # of one ID, or two event times
     STRAY_RECORD = "stray record"  # it landed, and in no landing of this window
-    UNREACHED_OFFSET = "unreached offset"  # of an intact line: no log ever reached it
+    TOO_MANY_EXTRAS = "too many extras"  # to name each in a certificate
+    TWO_WINDOWS = "two windows"  # count the same extra
     UNKNOWN_CONTRACT = "unknown contract"
     FEWER_RECORDS = "fewer records"  # than the last certificate
     REFUSED_ROWS = "refused rows"  # by the database

@@ -29,7 +29,7 @@ from onceover.ledger import batches, releases
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import Epoch, record_versions
 from onceover.ledger.expiries import list_expired
-from onceover.ledger.landed_offsets import read_accounted
+from onceover.ledger.landed_offsets import read_settled
 from onceover.ledger.poison import record_poison
 from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange, split
@@ -162,7 +162,7 @@ class ReleaseRun:
         registered, length = self._registered, self._registered.contract.window_minutes * 60_000
         chosen = F.lit(True) if reason is None else F.contains("quarantined_for", F.lit(reason))
         before = ((r, 1) for rel in releases.list_releases(self._connection, registered.name) for r in rel.ranges)
-        landed = ((r, 1) for r in read_accounted(self._connection, registered.name))
+        landed = ((r, 1) for r in read_settled(self._connection, registered.name))
         expired_windows, _ = list_expired(self._connection, registered.name)
         expired_starts = self._spark.createDataFrame(
             [(int(start.timestamp() * 1000), True) for start in expired_windows], "window_ms bigint, is_expired boolean"

@@ -83,7 +83,7 @@ class EagerRepair:
         registered = context.require_same_contract()
         request = repair_requests.read_request(context.ledger, registered.name, detection.request_id)
         with attempt():
-            run_rounds(self._spark, context, registered, request, self._fault_point, reads_quarantine=False)
+            run_rounds(self._spark, context, registered, request, self._fault_point)
         done = confirm(context, request.request_id)
         log.info(
             "eager repair, request %d: %d windows certified, %d failed",

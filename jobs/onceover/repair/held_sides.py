@@ -99,6 +99,7 @@ def find_unheld(
                 registered.contracts,
                 some,
                 (),
+                (),
                 paths.text,
                 compacted=paths.compacted,
             )

@@ -1,4 +1,4 @@
-"""The proof before publishing: raw holds every landing, and nothing else counts."""
+"""The proof before publishing: raw holds every landing, and besides only extras count."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from onceover.model.digest import EMPTY, Digest, sum_digests
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import RAW_DAMAGE, Kind
 from onceover.model.json_text import to_plain
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.repair_failure import RepairFailure, lacks_lines
-from onceover.model.unlanded import NOTHING, Unlanded
-from onceover.model.wording import pluralize
+from onceover.model.wording import format_records, pluralize
 from onceover.repair.decided import DecidedIds
 
 MOST_REASON = 1_000  # characters of evidence
@@ -82,10 +81,11 @@ def add_failed_proof(reason: str, failures: Collection[RepairFailure], verdict: 
     return *findings, Finding(Kind.FAILED_PROOF, {"reason": reason[:MOST_REASON]})
 
 
-def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, unlanded: Unlanded = NOTHING) -> Verdict:
-    """Compare raw with the ledger: every landing's count and digest must match, and nothing else may count.
+def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, accounted: Sequence[OffsetRange] = ()) -> Verdict:
+    """Compare raw with the ledger: every landing's count and digest must match, and besides only records may count that
+    landed nowhere.
 
-    `unlanded` are the window's intact lines that no landing accounts for.
+    Extras of the last certificate that are `accounted` now may count in another window.
     """
     reasons: list[str] = []
     failures: set[RepairFailure] = set()
@@ -97,9 +97,9 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, unlanded: Unlanded = N
 
     shown = to_plain(rebuilt.contested[:MOST_SHOWN])
     contested = claimed.contested
-    if conflicts := rebuilt.conflicts + unlanded.conflicts:
-        fail(RepairFailure.TWO_CONTENTS, f"{_have(conflicts)} more than one content")
-        findings.append(Finding(Kind.CONFLICT, {"ids": conflicts, "contested": shown}))
+    if rebuilt.conflicts:
+        fail(RepairFailure.TWO_CONTENTS, f"{_have(rebuilt.conflicts)} more than one content")
+        findings.append(Finding(Kind.CONFLICT, {"ids": rebuilt.conflicts, "contested": shown}))
     elif contested.undecided:
         undecided = f"{_have(contested.undecided)} more than one content, in this window or in another"
         fail(RepairFailure.TWO_CONTENTS, undecided)
@@ -110,13 +110,14 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, unlanded: Unlanded = N
         findings.append(Finding(Kind.MISDATED, {"ids": rebuilt.misdated, "contested": shown}))
     if rebuilt.misplaced_lines:
         findings.append(Finding(Kind.MISPLACED_LINE, {"lines": rebuilt.misplaced_lines}))
-    if unlanded.foreign or unlanded.beyond:
-        beyond = [[at.source.generation, at.source.kafka_partition, at.start, at.end] for at in unlanded.beyond]
-        evidence = {"ids": unlanded.foreign + sum(map(len, unlanded.beyond)), "beyond": beyond[:MOST_SHOWN]}
-        findings.append(Finding(Kind.FOREIGN_LINE, evidence))
-    if unlanded.beyond:
-        lines = pluralize(sum(map(len, unlanded.beyond)), "intact line")
-        fail(RepairFailure.UNREACHED_OFFSET, f"{lines} with offsets that the log never reached")
+    if rebuilt.foreign_lines:
+        findings.append(Finding(Kind.FOREIGN_LINE, {"lines": rebuilt.foreign_lines}))
+    if not rebuilt.lists_extras:
+        fail(
+            RepairFailure.TOO_MANY_EXTRAS,
+            f"{format_records(rebuilt.extra.records)} landed nowhere, in more offset ranges than a certificate names; "
+            "have ingest read them again",
+        )
     if rebuilt.corrupt_lines:
         findings.append(Finding(Kind.CORRUPT_LINE, {"lines": rebuilt.corrupt_lines}))
     decided = DecidedIds(claimed, rebuilt)
@@ -135,8 +136,9 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, unlanded: Unlanded = N
             f"{pluralize(stray, 'record')} accounted for, but by no landing of this window; `onceover audit` compares "
             "it with Kafka's log",
         )
-    # A decision may reject records that were certified.
-    if claimed.certified is not None and rebuilt.digest.records < claimed.certified.records - len(claimed.decisions):
+    # A decision may reject records that were certified, and an extra may have landed elsewhere.
+    may_go = len(claimed.decisions) + sum(map(len, intersect(claimed.extras, accounted)))
+    if claimed.certified is not None and rebuilt.digest.records < claimed.certified.records - may_go:
         fail(
             RepairFailure.FEWER_RECORDS,
             f"raw holds {rebuilt.digest.records} records, the last certificate {claimed.certified.records}; fewer are "
@@ -216,7 +218,6 @@ def _list_unproved(
     """Return the parts of landings that raw does not hold, and mark in `held` the pieces of all landings as taken."""
     proved: list[OffsetRange] = []
     unproved: list[UnprovedPart] = []
-    adopted = _ExactIds(claimed.landings)
     for landing in claimed.landings:
         for offsets, expected in landing.parts:
             own = landing.exact and [r for r in landing.exact if r.source == offsets.source]
@@ -229,9 +230,6 @@ def _list_unproved(
             if actual != expected and not landing.release:
                 released = [index for (source, batch, _), index in held.items() if batch and source == offsets.source]
                 actual = _add_released(actual, expected, released, own or (offsets,))
-            # What Kafka dropped before the range was read was adopted within it.
-            if actual != expected and index and not landing.release and not own:
-                actual = _subtract_adopted(actual, expected, index, adopted.list_within(offsets))
             ids = [r for r in landing.release.ranges if r.source == offsets.source] if landing.release else own
             if actual == expected or decided.explain(ids or (offsets,), actual, expected):
                 proved += [] if landing.release else own or [offsets]
@@ -244,26 +242,6 @@ def _list_unproved(
         # A replay after Kafka's compaction lands less than the first readings did, whose landings prove the records.
         if not (not part.landing.release and part.lacks_nothing and covered.contains(part.offsets))
     ]
-
-
-class _ExactIds:
-    """The exact IDs of a window's landings that read no offset range."""
-
-    def __init__(self, landings: Iterable[ClaimedLanding]) -> None:
-        self._ids: dict[KafkaPartition, list[OffsetRange]] = {}
-        for piece in coalesce(r for landing in landings for r in landing.exact):
-            self._ids.setdefault(piece.source, []).append(piece)
-
-    def list_within(self, whole: OffsetRange) -> Sequence[OffsetRange]:
-        ids = self._ids.get(whole.source, [])
-        first = bisect_left(ids, whole.start, key=lambda piece: piece.start)
-        return ids[first : bisect_right(ids, whole.end, key=lambda piece: piece.end)]
-
-
-def _subtract_adopted(actual: Digest, expected: Digest, index: _DigestIndex, adopted: Iterable[OffsetRange]) -> Digest:
-    """Return the expected digest if the actual one without these IDs is equal to it, else the actual one."""
-    beside = sum_digests(map(index.read, adopted))
-    return expected if expected + beside == actual else actual
 
 
 def _add_released(

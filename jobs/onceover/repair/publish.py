@@ -9,8 +9,8 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from onceover.errors import FencedError
-from onceover.ledger import compactions
+from onceover.errors import FencedError, TerminalError
+from onceover.ledger import compactions, extras
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import Certificate, RawProof, certify, revoke
@@ -26,19 +26,23 @@ from onceover.model.finding import Finding
 from onceover.model.offsets import OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.repair_failure import RepairFailure
+from onceover.model.window import format_moment
 from onceover.model.wording import format_records
 
 
 @dataclass(frozen=True, slots=True)
 class ProvedWindow:
-    """A claimed window that was rebuilt and proved, with the `accounted` ranges that the proof knew, the findings that
-    do not refute it, and the unlanded offsets that Kafka still holds."""
+    """A claimed window that was rebuilt and proved, with the `accounted` ranges that the proof knew, and the findings
+    that do not refute it."""
 
     claimed: ClaimedWindow
     rebuilt: RebuiltWindow
     accounted: Sequence[OffsetRange]
     findings: Sequence[Finding] = ()
-    pending: Sequence[OffsetRange] = ()
+
+
+class CountedTwiceError(TerminalError):
+    """The certificate of another window counts the same extra."""
 
 
 def publish(
@@ -46,10 +50,11 @@ def publish(
 ) -> bool:
     """Overwrite one window's aggregates with those rebuilt from raw and certify it, in one transaction.
 
-    Returns False and publishes nothing if the log was found cut since the claim; or if the window changed since, which
-    the next detection judges again; or if a rebuild of the ledger found other rows without raw, which stay, and expire
-    again. Keeps replaced rows as a revision; rows that already equal raw are only certified. Text that proves the
-    window without its compacted file takes that file's place. Raises FencedError for a lost claim.
+    Returns False and publishes nothing if the log was found cut since the claim; or if the window changed since, or one
+    of its extras landed or may land soon, which the next detection judges again; or if a rebuild of the ledger found
+    other rows without raw, which stay, and expire again. Raises CountedTwiceError for an extra of another window. Keeps
+    replaced rows as a revision; rows that already equal raw are only certified. Text that proves the window without its
+    compacted file takes that file's place. Raises FencedError for a lost claim.
     """
     claimed, rebuilt = proved.claimed, proved.rebuilt
     table, start = registered.table, claimed.window_start
@@ -68,6 +73,12 @@ def publish(
             _finish(connection, claimed, "left", "the window changed during the repair; it is judged again")
             _drop_claim(connection, registered.name, claimed)
             return False
+        if rebuilt.extras:
+            if why := extras.explain_wait(connection, registered.name, rebuilt.extras):
+                _finish(connection, claimed, "left", why)
+                _drop_claim(connection, registered.name, claimed)
+                return False
+            _require_alone(connection, registered.name, start, rebuilt.extras)
         for finding in proved.findings:
             note_finding(connection, registered.name, start, finding)
         staged = table.fingerprint(connection, start, request.stage)
@@ -113,7 +124,7 @@ def publish(
             who=request.who,
             why=request.why,
             raw=RawProof(claimed.repair_id, rebuilt.lines, rebuilt.duplicates, rebuilt.by_value, before, after),
-            pending=proved.pending,
+            extras=rebuilt.extras,
         )
         certify(connection, registered, certificate)
         if claimed.compacted is not None and rebuilt.compacted == EMPTY:  # the text alone has proved the window
@@ -164,10 +175,9 @@ def leave(connection: Connection, claimed: ClaimedWindow, reason: str) -> None:
     _finish(connection, claimed, "left", reason)
 
 
-def reopen(connection: Connection, claimed: ClaimedWindow, reason: str, searched: int | None = None) -> None:
-    """Record that the window changed or its claim was lost, so that it is judged again; no try is counted. `searched`
-    is the length of its file if every intact line in it has landed or belongs elsewhere."""
-    _finish(connection, claimed, "unneeded", reason, searched=searched)
+def reopen(connection: Connection, claimed: ClaimedWindow, reason: str) -> None:
+    """Record that the window changed or its claim was lost, so that it is judged again; no try is counted."""
+    _finish(connection, claimed, "unneeded", reason)
 
 
 def reread_published(connection: Connection, registered: RegisteredPipeline, request_id: int) -> list[dict[str, Any]]:
@@ -231,7 +241,6 @@ def _finish(
     before: Mapping[str, object] | None = None,
     after: Mapping[str, object] | None = None,
     blocked: bool = False,
-    searched: int | None = None,
     failures: Collection[RepairFailure] = (),
 ) -> None:
     connection.execute(
@@ -246,7 +255,7 @@ def _finish(
             sorted(failures),
             rebuilt.lines if rebuilt else None,
             rebuilt.duplicates if rebuilt else None,
-            rebuilt.frozen_length if rebuilt else searched,
+            rebuilt.frozen_length if rebuilt else None,
             Jsonb(before) if before else None,
             Jsonb(after) if after else None,
             blocked,
@@ -254,6 +263,15 @@ def _finish(
             claimed.token,  # a later run of the same request writes its own outcome
         ],
     )
+
+
+def _require_alone(connection: Connection, pipeline: str, start: datetime, own: Sequence[OffsetRange]) -> None:
+    if other := extras.find_other_window(connection, pipeline, start, own):
+        window, offset = other
+        raise CountedTwiceError(
+            f"{offset} landed nowhere, and window {format_moment(window)} counts it already, as another version of the "
+            "pipeline gave it another event time: repair both windows with --by-value"
+        )
 
 
 def _expire_again(connection: Connection, pipeline: str, proved: ProvedWindow) -> None:

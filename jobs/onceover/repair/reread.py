@@ -157,7 +157,7 @@ def _scan(
     for read in (compacted, {}) if compacted else ({},):
         try:
             with closing(
-                FoldedRebuild(spark, address, registered.contracts, [claimed], (), texts, compacted=read)
+                FoldedRebuild(spark, address, registered.contracts, [claimed], (), (), texts, compacted=read)
             ) as rebuild:
                 rebuilt, damage = rebuild.collect().get(start), rebuild.failures.get(start)
         except (Py4JNetworkError, ConnectionError) as error:

@@ -8,7 +8,7 @@ from onceover.context import PipelineContext
 
 
 def explain_unknown(context: PipelineContext, names: Sequence[str]) -> str:
-    """Return why lines that landed nowhere are not adopted, and the way out; `names` are the contracts they name."""
+    """Return why lines that landed nowhere do not count, and the way out; `names` are the contracts they name."""
     name, folder = context.name, context.layout.contract_folder
     files = ", ".join(sorted({f"{folder}/V{each[1:]}.json" for each in names}))
     return (

@@ -7,18 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onceover.lines.accounts import BEYOND, KNOWN, Accounts, DecidedContents
+from onceover.lines.accounts import Accounts, DecidedContents
 from onceover.lines.contract_names import name_contracts
 from onceover.lines.pieces import LandedPieces, LandedRanges, cut_pieces
 from onceover.lines.ranges import NO_RANGES, NumberedRanges, name_source, number_source
 from onceover.lines.summary import Contents, WindowSummary
-from onceover.lines.verdicts import STRAY
+from onceover.lines.verdicts import EXTRA, STRAY
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.conflict import ContestedId
 from onceover.model.contract import Contracts
 from onceover.model.digest import Digest
 from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange, coalesce, subtract
-from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import DecidedContent, RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
 from onceover.model.window import to_ms
@@ -33,30 +32,23 @@ class GroupAccounts:
     contracts: Contracts
     names: tuple[bytes, ...]
     earlier: NumberedRanges
-    accounted: NumberedRanges | None
+    accounted: NumberedRanges
+    own: NumberedRanges
     shared: NumberedRanges
     listed: NumberedRanges = NO_RANGES
-    held: NumberedRanges | None = None
-    own: NumberedRanges | None = None
+    spare: NumberedRanges = NO_RANGES
 
     @classmethod
     def of(
-        cls, contracts: Contracts, accounted: Sequence[OffsetRange], shared: Iterable[OffsetRange] = ()
+        cls,
+        contracts: Contracts,
+        accounted: Iterable[OffsetRange],
+        own: Iterable[OffsetRange],
+        shared: Iterable[OffsetRange] = (),
     ) -> GroupAccounts:
-        """Number the ranges. No accounted range at all means that it is not asked."""
+        """Number the ranges."""
         names, earlier = name_contracts(contracts), NumberedRanges.of(_list_earlier(contracts, ()))
-        return cls(contracts, names, earlier, _mark(accounted) if accounted else None, _mark(shared))
-
-    def ask_log(self, held: Sequence[OffsetRange], own: OwnOffsets | None) -> GroupAccounts:
-        """Return these accounts with what Kafka's log holds now, and the offsets that are the pipeline's own."""
-        owned = None if own is None else [*((r, KNOWN) for r in own.known), *((r, BEYOND) for r in own.beyond)]
-        return replace(self, held=_mark(held), own=None if owned is None else NumberedRanges.of(owned))
-
-    def search(self, offsets: Sequence[OffsetRange], held: Sequence[OffsetRange] = ()) -> GroupAccounts:
-        """Return accounts under which lines with these offsets are orphans, if no landing has them, and others that
-        none has are foreign."""
-        own = NumberedRanges.of((piece, KNOWN) for piece in coalesce(offsets))
-        return replace(self, accounted=NO_RANGES, shared=NO_RANGES, held=_mark(held), own=own)
+        return cls(contracts, names, earlier, _mark(accounted), _mark(own), _mark(shared))
 
     def share(self, offsets: Sequence[OffsetRange]) -> GroupAccounts:
         """Return these accounts, under which any of these IDs may be in two windows."""
@@ -66,9 +58,9 @@ class GroupAccounts:
         """Return these accounts, under which a summary lists all contents of these offsets, if a landing has them."""
         return replace(self, shared=NO_RANGES, listed=_mark(offsets))
 
-    def list_unlanded(self, offsets: Sequence[OffsetRange]) -> GroupAccounts:
-        """Return accounts that `list_contents` of these offsets, whatever has landed."""
-        return replace(self.list_contents(offsets), accounted=None, held=None, own=None)
+    def spare_ids(self, offsets: Sequence[OffsetRange]) -> GroupAccounts:
+        """Return these accounts, under which these offsets are in no landing, though ranges that landed cover them."""
+        return replace(self, spare=_mark(offsets))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +75,7 @@ class WindowAccounts:
 
     @classmethod
     def of(cls, claim: ClaimedWindow, group: GroupAccounts, without: Sequence[OffsetRange] = ()) -> WindowAccounts:
-        """Make the accounts; the offsets `without` count as if they had landed nowhere."""
+        """Make the accounts; no landing has the offsets `without`, whatever its range covers."""
         landings = tuple(landing for landing in claim.landings if not landing.release)
         of_batch = {each.release.batch_id: each.release for each in claim.landings if each.release}
         releases = [release for _, release in sorted(of_batch.items())]
@@ -99,22 +91,24 @@ class WindowAccounts:
             NumberedRanges.of((ids, n) for n, each in enumerate(releases) for ids in subtract(each.ranges, without)),
             decided,
             group.accounted,
+            group.own,
+            group.spare,
             group.shared,
             group.listed,
-            group.held,
-            group.own,
         )
         first_ids = _find_first_ids(claim.landings, pieces, releases) if releases else {}
         return cls(accounts, landings, tuple(release.batch_id for release in releases), first_ids)
 
     def rebuild(self, summary: WindowSummary, length: int) -> RebuiltWindow:
-        """Return the rebuilt window, of whose text that many bytes were read."""
+        """Return the rebuilt window, of whose text that many bytes were read. Its extras are all, unless they are too
+        many ranges to list."""
         return RebuiltWindow(
             lines=summary.lines,
             corrupt_lines=summary.corrupt,
             misplaced_lines=summary.misplaced,
-            unaccounted_lines=summary.unlanded,
             stray_lines=summary.stray,
+            spare_lines=summary.spare,
+            foreign_lines=summary.foreign,
             conflicts=summary.conflicts,
             misdated=summary.misdated,
             frozen_length=length,
@@ -123,6 +117,9 @@ class WindowAccounts:
             contested=tuple(list_contested_ids(summary.contested)),
             decided=tuple(list_decided(summary.decided)),
             strays=tuple(piece for piece, _ in summary.runs.list_ranges(STRAY)),
+            extra=Digest(*map(int, summary.extras)),
+            extras=coalesce(piece for piece, _ in summary.runs.list_ranges(EXTRA)),
+            unknown=tuple(name.decode("ascii") for name in summary.unknown),
             compacted=Digest(*map(int, summary.compacted)),
             by_value=summary.by_value,
         )

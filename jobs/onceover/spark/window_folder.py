@@ -36,6 +36,15 @@ class FoldedFiles:
         selected = [rows.where(F.col(SUMMARY).isNull()).drop(SUMMARY) for rows in self.kept]
         return reduce(DataFrame.unionByName, selected) if selected else None
 
+    def replace(self, other: FoldedFiles) -> None:
+        """Take the summaries, failures and kept rows of these windows in the place of this one's."""
+        windows = other.summaries.keys() | other.failures.keys()
+        self.kept = [rows.where(~F.col("window_ms").isin(*windows)) for rows in self.kept] + other.kept
+        self.summaries = {start: each for start, each in (self.summaries | other.summaries).items()
+                          if start not in other.failures}  # fmt: skip
+        self.failures |= other.failures
+        self.by_value = self.by_value - windows | other.by_value
+
     def close(self) -> None:
         for rows in self.kept:
             with suppress(Py4JError, OSError):  # a JVM that died keeps nothing

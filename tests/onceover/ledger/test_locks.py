@@ -10,11 +10,11 @@ from threading import Barrier
 
 import pytest
 from bench.large_ledger import pipeline
+from onceover.ledger.adoptions import Orphans, adopt
 
 from onceover.config.endpoints import address
 from onceover.errors import BusyError, OnceoverError
 from onceover.ledger import batches, conflicts, decisions, drivers, frontiers, log_cuts, losses, suspicions
-from onceover.ledger.adoptions import Orphans, adopt
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.drivers import Epoch

@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from onceover.model.own_offsets import OwnOffsets
+from onceover.model.unlanded import Unlanded
 from pyspark.sql import SparkSession
 from tests.onceover.repair.folded_windows import (
     FIVE,
@@ -31,10 +33,8 @@ from onceover.lines.reference import compute_digest, decode, encode_content
 from onceover.model.batch import LandingPart
 from onceover.model.contract import Contracts
 from onceover.model.digest import Digest
-from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
-from onceover.model.unlanded import Unlanded
 from onceover.raw.frozen_file import FrozenText
 from onceover.repair.folded import FoldedRebuild
 from onceover.repair.proof import prove

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
+from onceover.model.own_offsets import OwnOffsets
 from pyspark.sql import SparkSession
 from tests.onceover.spark.contracts import NOON, make_contract
 
@@ -20,7 +21,6 @@ from onceover.model.conflict import Decision
 from onceover.model.contract import Contract, Contracts, Cutovers, Measure
 from onceover.model.digest import EMPTY
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
 from onceover.model.release import Release

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from onceover.model.unlanded import Unlanded
+from onceover.repair.unlanded_runs import drop_repeated, end_orphans, find_repeated, sort_runs
 
 from onceover.lines.accounts import BEYOND, KNOWN, Accounts
 from onceover.lines.fold import fold
@@ -20,9 +22,7 @@ from onceover.lines.window_lines import WindowLines
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
-from onceover.model.unlanded import Unlanded
 from onceover.repair.shared_ids import add_shared_conflicts, find_in_two
-from onceover.repair.unlanded_runs import drop_repeated, end_orphans, find_repeated, sort_runs
 from onceover.repair.window_accounts import list_contested_ids
 
 SOURCE, OTHER = KafkaPartition("00c0ffee", 0), KafkaPartition("00c0ffee", 7)

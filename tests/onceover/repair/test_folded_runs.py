@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 import pytest
+from onceover.model.own_offsets import OwnOffsets
 from pyspark.sql import SparkSession
 from tests.onceover.repair.folded_windows import FIVE, SOURCE, claim, make_record, start_of, whole
 from tests.onceover.spark.contracts import NOON, make_contract
@@ -15,7 +16,6 @@ from onceover.lines.contract_names import name_contracts
 from onceover.lines.reference import Line, encode
 from onceover.model.contract import Contracts, Measure
 from onceover.model.offsets import OffsetRange
-from onceover.model.own_offsets import OwnOffsets
 from onceover.raw.frozen_file import FrozenText
 from onceover.repair.folded import FoldedRebuild
 from onceover.spark import window_folder

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
+from onceover.model.unlanded import Unlanded
 from tests.plain_pieces import split_ranges
 
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
@@ -19,7 +20,6 @@ from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
 from onceover.model.repair_failure import RepairFailure
-from onceover.model.unlanded import Unlanded
 from onceover.repair.pieces import list_releases
 from onceover.repair.proof import Verdict, add_failed_proof, list_unproved_parts, prove
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from onceover.repair.unread import read_landed
 from tests.raw_lines import date_record
 
 from onceover.ledger.landed_bytes import LandedBytes
@@ -17,7 +18,6 @@ from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.record import Record
 from onceover.raw.layout import Layout
-from onceover.repair.unread import read_landed
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 P0, P1 = KafkaPartition("0badcafe", 0), KafkaPartition("0badcafe", 1)

@@ -9,6 +9,8 @@ from uuid import UUID
 
 import numpy as np
 import pytest
+from onceover.model.own_offsets import OwnOffsets
+from onceover.repair.unlanded_runs import sort_runs
 from tests.onceover.lines.plain_verdicts import Expected, judge
 from tests.onceover.lines.world_accounts import make_accounts
 from tests.onceover.lines.worlds import CONTRACTS, END, START, World, evaluate, make_world
@@ -26,11 +28,9 @@ from onceover.model.conflict import Decision
 from onceover.model.contract import Contracts, Cutovers
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
-from onceover.model.own_offsets import OwnOffsets
 from onceover.model.release import Release
 from onceover.model.window import from_ms
 from onceover.repair.proof import prove
-from onceover.repair.unlanded_runs import sort_runs
 from onceover.repair.window_accounts import GroupAccounts, WindowAccounts
 
 FIRST = make_contract()

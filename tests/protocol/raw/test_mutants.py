@@ -7,47 +7,10 @@ from dataclasses import fields
 import pytest
 from _pytest.mark import ParameterSet
 from tests.protocol.exploration import explore
+from tests.protocol.raw.mutants import PRUDENCE, STUCK, WRONG
 from tests.protocol.raw.rules import Rules
 from tests.protocol.raw.scenarios import ALL, LARGEST
 from tests.protocol.raw.world import world_of
-
-WRONG = {
-    "origin": "loss3-in",
-    "extras": "crash2-in",
-    "reopen": "upgrade-last-in",
-    "wait": "two-in",
-    "check_again": "deleted-stray-in",
-    "upgrade": "upgrade-out",
-    "own": "foreign-in",
-    "expired_in_raw": "expired-loss-in",
-    "length": "crash2-in",
-    "epochs": "cut-ex-in",
-    "epoch_in_id": "cut-ex-in",
-    "cut_first": "cut-ex-in",
-    "give_up_last": "lost-in",
-    "proof": "lost-in",
-    "two_versions": "upgrade-twice-in",
-    "versions_in_raw": "restore-upgrade-out",
-    "newest_tag": "upgrade-loss-in",
-    "released": "release-upgrade-in",
-    "delete_no_extra": "deleted-stray-in",
-    "delete_own": "deleted-stray-in",
-}
-STUCK = {
-    "nowhere": "upgrade-loss-in",
-    "listing": "crash2-in",
-    "less_landed": "upgrade-last-in",
-    "deleted_landed": "deleted-upgrade-in",
-}
-PRUDENCE = {
-    "refuse": "loss-in",  # a ledger that registers over a used root counts right too: what raw holds becomes extras
-    "marker": "loss-in",  # two ledgers count right too, but retention would move away the other's files
-    "see_cut": "cut-ex-in",  # needs an ingest that never starts again, else its next plan records the cut
-    "never_less": "lost-in",  # the proof says the same of what landed
-    "deleted_reopens": "deleted-out",  # digests show the second landing
-    "fence": "both-in",  # digests show what an old driver or repair adds after a restore
-}
-"""Rules that are not missed in any small world, each with one of them."""
 
 
 def mark(rule: str, name: str) -> ParameterSet:

@@ -16,8 +16,8 @@ _MOST_SHOWN = 100
 _NEXT = {
     Reason.LOST: "Kafka still has them; the next repair of any range reads them again: "
     '`onceover repair {name} --from TIME --to TIME --reason "..."`',
-    Reason.EXPIRED: "Kafka no longer has them; the next repair adopts what raw holds of them. Later windows stay open "
-    'until the rest is accepted as lost: `onceover accept-loss {name} RANGE --from TIME --to TIME --reason "..."`',
+    Reason.EXPIRED: "Kafka no longer has them. Later windows stay open until a person accepts their loss; records of "
+    'them that raw holds count all the same: `onceover accept-loss {name} RANGE --from TIME --to TIME --reason "..."`',
 }
 
 

@@ -142,7 +142,7 @@ def _set(context: PipelineContext, values: Sequence[str], reason: str | None, js
         shown = ", ".join(f"{p}={offset}" for p, offset in sorted(stored.items()))
         start = f"stored now: {shown}; the next `onceover ingest {context.name}` reads from there"
         if past_end:
-            start += ", or from the log's end if that is smaller; then a repair adopts what raw holds up to there"
+            start += ", or from the log's end if that is smaller; what raw holds up to there counts by the next repair"
         say(start)
 
 

@@ -112,7 +112,7 @@ def repair(
             )
             # Even after a failed job, published rows are read back, so that no window stays unconfirmed.
             confirmation = repair_service.confirm(context, detection.request_id)
-            # Refills and adoptions have closed holes since.
+            # Refills have closed holes since.
             detection = replace(detection, findings=explain_holes(context, detection.findings))
             result = Result(detection, confirmation, code)
         elif not detection.judged:

@@ -108,8 +108,6 @@ CREATE INDEX ON onceover.landing (pipeline, window_start, landing_id);
 CREATE INDEX ON onceover.landing (batch_id);
 CREATE INDEX ON onceover.landing (pipeline, quarantine_day) WHERE quarantine_day IS NOT NULL;
 COMMENT ON TABLE onceover.landing IS 'Appends that count: the bytes of a file, and the digest of their records.';
-COMMENT ON COLUMN onceover.landing.byte_end IS
-  'Equals byte_start where the lines were in the file before: an adoption appends nothing.';
 
 CREATE TABLE onceover.landing_part (
   landing_id bigint NOT NULL REFERENCES onceover.landing,
@@ -129,21 +127,7 @@ CREATE TABLE onceover.exact_range (
   CHECK (start_offset < end_offset)
 );
 CREATE INDEX ON onceover.exact_range (generation, kafka_partition, start_offset);
-COMMENT ON TABLE onceover.exact_range IS
-  'The exact IDs of a batch that read no offset range of Kafka: released, adopted from raw, or found by a rebuild.';
-
-CREATE TABLE onceover.adoption (
-  batch_id bigint PRIMARY KEY REFERENCES onceover.batch,
-  pipeline text NOT NULL,
-  window_start timestamptz,
-  quarantine_day date,
-  who text NOT NULL,
-  why text NOT NULL,
-  CHECK ((window_start IS NULL) <> (quarantine_day IS NULL))
-);
-CREATE INDEX ON onceover.adoption (pipeline, window_start);
-COMMENT ON TABLE onceover.adoption IS
-  'Batches that landed intact lines which raw held, no landing accounted for, and Kafka no longer held.';
+COMMENT ON TABLE onceover.exact_range IS 'The exact IDs that a batch released: it read no offset range of Kafka.';
 
 CREATE TABLE onceover.release (
   batch_id bigint PRIMARY KEY REFERENCES onceover.batch,
@@ -153,18 +137,4 @@ CREATE TABLE onceover.release (
 );
 CREATE INDEX ON onceover.release (pipeline);
 COMMENT ON TABLE onceover.release IS 'Batches that read no offsets, but landed records out of quarantine.';
-
-CREATE TABLE onceover.quarantine_search (
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  quarantine_day date NOT NULL,
-  bytes bigint NOT NULL,
-  pending bigint NOT NULL,
-  beyond jsonb NOT NULL DEFAULT '[]',
-  searched_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  PRIMARY KEY (pipeline, quarantine_day)
-);
-COMMENT ON TABLE onceover.quarantine_search IS
-  'Quarantine files that a repair searched for orphans: their bytes then, and the records left that Kafka still held.';
-COMMENT ON COLUMN onceover.quarantine_search.beyond IS
-  'The first line beyond each log''s end, as it was seen: [generation, kafka_partition, offset, offset + 1].';
 """

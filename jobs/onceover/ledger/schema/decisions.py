@@ -64,7 +64,7 @@ CREATE TABLE onceover.accepted_loss (
 CREATE INDEX ON onceover.accepted_loss (pipeline);
 COMMENT ON TABLE onceover.accepted_loss IS 'Offsets that a person accepted as never read; certificates state them.';
 COMMENT ON COLUMN onceover.accepted_loss.relanded_at IS
-  'When records of the range landed or were adopted after all: what of it stayed lost is a row of its own.';
+  'When records of the range landed after all: what of it stayed lost is a row of its own.';
 
 CREATE TABLE onceover.suspicion (
   suspicion_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -121,7 +121,7 @@ COMMENT ON COLUMN onceover.kafka_partition.unknown_from IS
   'First landed offset in the log whose leader epoch is unknown, so that it has to be read again; NULL: none.';
 COMMENT ON COLUMN onceover.kafka_partition.compared_epoch IS
   'The log''s leader epoch when landed ranges were last compared with it; -1: to be compared again; NULL: not compared '
-  'since the ledger was rebuilt, or IDs were adopted.';
+  'since the ledger was rebuilt.';
 COMMENT ON COLUMN onceover.kafka_partition.overwritten IS
   'Landed offsets under which the log had, or may have had, other records that it lost before they were read.';
 COMMENT ON COLUMN onceover.kafka_partition.records_landed IS

@@ -111,12 +111,12 @@ CREATE TABLE onceover.certificate (
   after jsonb,
   losses int8multirange NOT NULL DEFAULT '{{}}',
   decisions bigint[] NOT NULL DEFAULT '{{}}',
-  pending jsonb NOT NULL DEFAULT '[]',
+  extras jsonb NOT NULL DEFAULT '[]',
   verdict text NOT NULL DEFAULT 'exact' CHECK (verdict IN ('exact', 'exact but for accepted losses'))
 );
 CREATE INDEX ON onceover.certificate (pipeline, window_start);
 CREATE INDEX ON onceover.certificate (certificate_id) INCLUDE (version, basis, verdict);
-CREATE INDEX ON onceover.certificate (pipeline) WHERE pending <> '[]';
+CREATE INDEX ON onceover.certificate (pipeline) WHERE extras <> '[]';
 COMMENT ON TABLE onceover.certificate IS 'That a window''s rows were right, by what, and by whose order.';
 COMMENT ON COLUMN onceover.certificate.last_landing IS
   'It rests on the window''s landings up to this one, 0: on none. A window''s landings are numbered as they landed.';
@@ -127,9 +127,8 @@ COMMENT ON COLUMN onceover.certificate.frontiers IS 'Frontiers at that time: [ge
 COMMENT ON COLUMN onceover.certificate.by_value IS
   'Records whose VALUE the repair evaluated again; the others count by the columns in their lines. NULL: raw not read.';
 COMMENT ON COLUMN onceover.certificate.losses IS 'The accepted losses that it states: ranges of loss_id.';
-COMMENT ON COLUMN onceover.certificate.pending IS
-  'Offset ranges of intact lines within the frozen length that had landed nowhere, and that Kafka still held: '
-  '[generation, kafka_partition, start, end].';
+COMMENT ON COLUMN onceover.certificate.extras IS
+  'IDs of records that it counts though they had landed nowhere: [generation, kafka_partition, start, end].';
 
 CREATE TABLE onceover.compaction (
   compaction_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -1,5 +1,5 @@
-"""Lines within landed ranges whose records no batch read: a dead batch appended them, and Kafka's compaction removed
-their records before their offsets were read again.
+"""Spare IDs: a range that landed covers them, and no landing holds them. A dead batch appended their lines, and Kafka's
+compaction removed their records before their offsets were read again: they count for nothing.
 
 Each append is one stretch of a file, so a landing's bytes show which IDs of its range it landed.
 """
@@ -7,9 +7,7 @@ Each append is one stretch of a file, so a landing's bytes show which IDs of its
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
 
 from onceover.context import PipelineContext
 from onceover.ledger.landed_bytes import LandedBytes, list_covering
@@ -20,51 +18,27 @@ from onceover.model.digest import EMPTY, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
-from onceover.model.unlanded import Unlanded
 from onceover.raw.window_files import WindowFiles
-from onceover.repair.folded import FoldedRebuild
 from onceover.repair.proof import prove
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """The orphans within landed ranges, by window, and the IDs of the landings whose bytes were searched for them."""
-
-    windows: Mapping[datetime, Unlanded]
-    landing_ids: frozenset[int]
-
-
 def list_doubtful(
-    claimed: Iterable[ClaimedWindow],
-    rebuilt: Mapping[datetime, RebuiltWindow],
-    unlanded: Mapping[datetime, Unlanded | None] = MappingProxyType({}),
+    claimed: Iterable[ClaimedWindow], rebuilt: Mapping[datetime, RebuiltWindow]
 ) -> dict[datetime, Sequence[OffsetRange]]:
-    """Return by window the offsets of which raw holds other records than landed in it. Leaves out the windows that this
-    repair does not judge: open ones, those with other orphans, and those that could not be read."""
-    doubtful: dict[datetime, Sequence[OffsetRange]] = {}
-    for claim in claimed:
-        start = claim.window_start
-        found = unlanded.get(start, Unlanded())
-        if start in rebuilt and not claim.is_open and found is not None and not found.orphans:
-            doubtful[start] = prove(claim, rebuilt[start], found).doubtful
+    """Return by window the offsets of which raw holds other records than landed in it."""
+    read = {claim.window_start: claim for claim in claimed if claim.window_start in rebuilt}
+    doubtful = {start: prove(claim, rebuilt[start]).doubtful for start, claim in read.items()}
     return {start: ranges for start, ranges in doubtful.items() if ranges}
 
 
-def find_unread(
-    context: PipelineContext, rebuild: FoldedRebuild, doubtful: Mapping[datetime, Sequence[OffsetRange]]
-) -> Unread:
-    """Search the lines of the `doubtful` offsets of each window for those that landed nowhere.
-
-    Leaves out offsets in ranges of landings whose bytes are gone or damaged: those landings may hold them.
-    """
+def find_spare(context: PipelineContext, doubtful: Mapping[datetime, Sequence[OffsetRange]]) -> tuple[OffsetRange, ...]:
+    """Return those of the `doubtful` offsets that no landing holds, but for offsets in ranges of landings whose bytes
+    are gone or damaged: those landings may hold them."""
     if not doubtful:
-        return Unread({}, frozenset())
+        return ()
     ranges = coalesce(piece for pieces in doubtful.values() for piece in pieces)
     covering = list_covering(context.ledger, context.name, ranges)
-    landed = [*covering.exact, *read_landed(context.files, covering.landed)]
-    found = rebuild.collect_beside(subtract(ranges, landed))
-    windows = {start: unlanded for start, unlanded in found.items() if start in doubtful and unlanded.orphans}
-    return Unread(windows, covering.landing_ids)
+    return subtract(ranges, [*covering.exact, *read_landed(context.files, covering.landed)])
 
 
 def read_landed(files: WindowFiles, landings: Iterable[LandedBytes]) -> Iterable[OffsetRange]:

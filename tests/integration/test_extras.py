@@ -1,0 +1,174 @@
+"""Extras: lines of a batch that died after its append count, once, whether or not their records land afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from tests.integration.extras import (
+    Meanwhile,
+    accept_loss,
+    append_and_die,
+    forget_below,
+    land,
+    produce,
+    repair,
+    repair_now,
+    sum_up,
+)
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.planted_failures import append, count_certified, expire, list_gaps, minutes
+from tests.raw_lines import change_record, encode_append
+
+from onceover.lines.reference import Line
+from onceover.model.finding_kinds import Kind
+from onceover.model.offsets import KafkaPartition
+from onceover.model.window import from_ms
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+
+
+def append_expire_and_accept(lane: Lane, first: int, end: int) -> None:
+    """Kill a batch of these records after its append, drop them from Kafka, and accept their loss."""
+    append_and_die(lane, range(first, end))
+    expire(lane, end)
+    with lane.driver() as driver:
+        for _ in range(3):
+            driver.turn()
+    assert list_gaps(lane) == [(first, end, "expired")]
+    accept_loss(lane, first, end)
+    assert list_gaps(lane) == []
+    lane.ingest()
+
+
+def test_appended_and_lost_records_count_by_their_lines(lanes: Lanes) -> None:
+    lane = land(lanes, 50)
+    append_expire_and_accept(lane, 50, 100)
+    repair(lane)
+    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(100)), 2)
+    assert lane.detect().findings == ()
+    assert lane.verify(from_ms(NOON_MS))["equal"]
+    assert (lane.audit()["differing"], lane.audit()["unaccounted"]) == ([], 0)
+    rests_on = lane.explain(0)["certificate_rests_on"]
+    assert (rests_on["basis"], sum(end - start for _, _, start, end in rests_on["extras"])) == ("raw", 25)
+    assert "25 records among them that had landed nowhere" in lane.explain_text(0)
+
+
+def test_extra_that_lands_later_counts_once(lanes: Lanes) -> None:
+    lane = land(lanes, 50)
+    append_and_die(lane, range(50, 60))
+    for start in (0, 5):
+        request = lane.detect(minutes(start, start + 5), force=True).request_id
+        assert lane.repair(request or 0).failed == ()
+    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(60)), 2)
+    lane.ingest()
+    assert lane.aggregates() != sum_up(range(60)), "the batch counted them once more"
+    failed = lane.detect().failed
+    assert [{f.kind for f in each.findings} >= {Kind.EXTRA_RECORD} for each in failed] == [True, True]
+    repair(lane)
+    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(60)), 2)
+    assert lane.explain(0)["certificate_rests_on"]["extras"] == []
+
+
+@pytest.mark.rare
+def test_lines_of_a_log_that_the_ledger_forgot_count(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(50))
+    with lane.driver() as driver:
+        driver.turn()
+    produce(lane, range(50, 100))
+    lane.ingest()
+    forget_below(lane, 50)
+    expire(lane, 50)
+    repair(lane)
+    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(100)), 2)
+
+
+@pytest.mark.rare
+def test_window_waits_for_a_batch_that_may_land_its_extras(lanes: Lanes) -> None:
+    lane = land(lanes, 50)
+    produce(lane, range(50, 60))
+
+    def repair_meanwhile() -> None:
+        repair_now(lane)
+        assert lane.aggregates() == sum_up(range(50))
+        assert "a batch in flight may still land" in lane.explain_text(0)
+
+    with lane.driver(Meanwhile(repair_meanwhile)) as driver:
+        driver.turn()
+    repair(lane)
+    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(60)), 2)
+
+
+@pytest.mark.rare
+def test_file_without_a_window_is_given_one(lanes: Lanes) -> None:
+    lane = land(lanes, 5)
+    append_expire_and_accept(lane, 5, 10)
+    repair(lane)
+    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(10)), 2)
+
+
+@pytest.mark.rare
+def test_late_line_of_an_accepted_loss_counts(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(5))
+    with lane.driver() as driver:
+        driver.turn()
+    produce(lane, range(5, 20))
+    expire(lane, 10)
+    with lane.driver() as driver:
+        for _ in range(3):
+            driver.turn()
+    accept_loss(lane, 5, 10)
+    lane.ingest()
+    repair(lane)
+    (near,) = (x for _, x in lane.lines() if x.record.offset == 12)
+    late = replace(change_record(near, offset=7, value=event(7, amount=7)), event_ms=NOON_MS + 7 * 60_000)
+    append(lane, 5, encode_append(late))  # by a writer that was thought dead
+    assert len(lane.sweep().differing) == 1
+    repair(lane)
+    assert (lane.aggregates(), count_certified(lane)) == (sum_up([*range(5), 7, *range(10, 20)]), 2)
+
+
+@pytest.mark.rare
+def test_extra_with_two_contents_waits_for_a_decision(lanes: Lanes) -> None:
+    lane = land(lanes, 10)
+    (near,) = (x for _, x in lane.lines() if x.record.offset == 4)
+    append(lane, 0, encode_append(*(forge(lane, near, 1, 4, amount) for amount in (100, 200))))
+    assert len(lane.sweep().differing) == 1
+    ((_, reason),) = lane.repair(lane.detect().request_id or 0).failed
+    assert "1 ID has more than one content" in reason
+    (finding,) = (each for each in lane.explain(0)["findings"] if each["kind"] == Kind.CONFLICT)
+    assert "00000000-00000-0000000000000000001" in str(finding["evidence"])
+    assert lane.aggregates() == sum_up(range(10))
+
+
+@pytest.mark.rare
+def test_extra_counts_in_one_window_alone(lanes: Lanes) -> None:
+    lane = land(lanes, 10)
+    (near,) = (x for _, x in lane.lines() if x.record.offset == 4)
+    line = forge(lane, near, 1, 4, 100)
+    append(lane, 0, encode_append(line))
+    append(lane, 5, encode_append(replace(line, event_ms=NOON_MS + 7 * 60_000)))  # as a version would that dates it so
+    assert len(lane.sweep().differing) == 2
+    ((window, reason),) = lane.repair(lane.detect().request_id or 0).failed
+    assert (window, "window 2026-03-01T12:00Z counts it already" in reason) == ("2026-03-01T12:05Z", True)
+    expected = sum_up(range(10))
+    count, total, _ = expected[0.0, "a"]
+    assert lane.aggregates() == expected | {(0.0, "a"): (count + 1, total + 100, 100)}  # type: ignore[operator]
+    request = lane.detect(minutes(0, 10), by_value=True).request_id
+    assert lane.repair(request or 0).failed == ()
+    assert count_certified(lane) == 2, "VALUE dates it within the first window"
+
+
+def forge(lane: Lane, near: Line, offset: int, minute: int, amount: int) -> Line:
+    """Return a line of a topic that was deleted, which the root's marker names from now on."""
+    source = KafkaPartition("00000000", 0)
+    with lane.open() as context:
+        stored = context.markers.read_newest()
+        assert stored.marker
+        origins = {**stored.marker.origins, source: 0}
+        context.markers.write_next(stored, replace(stored.marker, origins=origins))
+    return change_record(near, source=source, offset=offset, value=event(minute, amount=amount))
