@@ -46,11 +46,11 @@ class ClaimedWindow:
     token: UUID
     version: int
     landings: tuple[ClaimedLanding, ...]
-    certified: Digest | None  # by the last certificate, and the IDs of the extras in it
+    certified: Digest | None
     decisions: tuple[Decision, ...] = ()
     compacted: CompactedFile | None = None  # replaced the expired text; later landings are text
     contested: Contested = UNCONTESTED
-    extras: tuple[OffsetRange, ...] = ()
+    extras: tuple[OffsetRange, ...] = ()  # of the last certificate
     by_value: bool = False  # VALUE gives the columns of all its records: those in its lines are not believed
 
     @property
