@@ -48,7 +48,7 @@ class Library:
         return Detection(pipeline, 24, 0, failed, 0, 0, 0, (), request)
 
     def plan_repair(self, context: PipelineContext, *, window_range: WindowRange, force: bool) -> RepairPlan:
-        planned = tuple(PlannedRepair(window, (), 1200, 99000, 1150, None) for window in window_range)
+        planned = tuple(PlannedRepair(window, (), 1200, 99000, 1150, None, 7) for window in window_range)
         return RepairPlan(context.name, planned)
 
     def confirm(self, context: PipelineContext, request_id: int) -> Confirmation:

@@ -44,6 +44,11 @@ def judge(held: DataFrame, bounds: Bounds, *, is_compacted: bool) -> DataFrame:
         found = f"is_{name}"
         held = held.transform(looked_up(((piece, 1) for piece in getattr(bounds, name)), found))
         held = held.withColumn(found, F.col(found).isNotNull())
+    # What a person accepted as lost never counts in quarantine, whether or not its line is there.
+    is_quarantined = F.col("is_lost") & (F.col("window_ms") == QUARANTINE)
+    held = held.withColumns(
+        {"is_accounted": F.col("is_accounted") | is_quarantined, "is_lost": F.col("is_lost") & ~is_quarantined}
+    )
     in_raw = F.col("raw_contents") > 0
     several = F.col("contents") > 1
     undecided = F.col("kept").isNull()

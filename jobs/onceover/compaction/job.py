@@ -30,6 +30,7 @@ from onceover.raw.frozen_file import FrozenText
 from onceover.repair.folded import FoldedRebuild
 from onceover.repair.progress import WindowProgress
 from onceover.repair.proof import prove
+from onceover.repair.spare import drop_spare
 from onceover.spark import compacted_files
 from onceover.spark.failure import isolate_failures
 from onceover.spark.raw_lines import LineFile
@@ -125,7 +126,7 @@ class CompactRun:
                 )
             ) as rebuild,
         ):
-            rebuilt = rebuild.collect()
+            rebuilt = drop_spare(self._context, rebuild, claimed, rebuild.collect())
             right: list[CompactionDue] = []
             for due in (due for due in group if due.window_start in certified):
                 why = rebuild.failures.get(due.window_start) or _find_difference(

@@ -23,6 +23,7 @@ from onceover.kafka.unreadable_search import find_unreadable
 from onceover.ledger import frontiers, losses
 from onceover.ledger.blocked import list_blocked
 from onceover.ledger.database import Connection
+from onceover.ledger.found_compacted import list_known_digests
 from onceover.ledger.root import RootRefusedError
 from onceover.ledger.unreadable import list_to_read_again
 from onceover.model.finding import Finding
@@ -145,8 +146,8 @@ def accept_loss(
     their certificates state from then on. What the log holds in between stays as it is, and what raw holds counts.
 
     Returns the lost offsets, and the windows among `windows` that the ledger has; detection judges these again. Raises
-    UsageError for a span that does not begin and end in a hole that expired, and for offsets that a batch may still
-    land, or that a log which was cut has yet to reach again.
+    UsageError for a span that does not begin and end in a hole that expired, for offsets that a batch may still land or
+    that a log which was cut has yet to reach again, and while there are compacted files that the ledger does not know.
 
     With `unreadable`, the span is one that Kafka's log holds and that no reader gets, in a hole or where a log that was
     cut is read again: it is lost as well. With `overwritten`, it has landed, and other records under its offsets are
@@ -162,6 +163,7 @@ def accept_loss(
         )
     lost = _list_expired(context, span)
     _reject_beyond_end(context, span)
+    _reject_unknown_files(context)
     return lost, losses.record_loss(context.ledger, context.name, lost, windows.start, windows.end, who, why)
 
 
@@ -229,4 +231,19 @@ def _reject_beyond_end(context: PipelineContext, lost: OffsetRange) -> None:
             f"{lost} is not lost: Kafka's log was cut and ends at {end:,}, and ingest reads what is written there once "
             f"it has grown again. If {facts.topic} is never written again, delete it, then run this "
             "command again"
+        )
+
+
+def _reject_unknown_files(context: PipelineContext) -> None:
+    """Raise UsageError for a compacted file that this ledger does not know, as its backup is older: no repair reads it,
+    and it may hold the records."""
+    files = {f.path: f.window_start for f in context.files.list_compacted_files() if f.window_start}
+    known = list_known_digests(context.ledger, context.name, sorted(set(files.values())))
+    unknown = files.keys() - {context.layout.compacted_file(start, digest) for start, digest in known}
+    if unknown:
+        raise UsageError(
+            f"this ledger does not know {min(unknown)}, for its backup is older, and that file may hold the records, "
+            f"which no repair reads. `onceover ledger rebuild {context.name}` lands them, in a ledger without the "
+            "pipeline: see docs/backup.md, Records in a compacted file alone; or move the file out of the pipeline's "
+            "folder"
         )

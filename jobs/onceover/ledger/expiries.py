@@ -84,8 +84,8 @@ def list_expirable(connection: Connection, pipeline: str, older_than_ms: int) ->
 
 
 def count_kept_windows(connection: Connection, pipeline: str, older_than_ms: int) -> int:
-    """Count the windows as old that stay, because they are not certified, are damaged, wait for pending records, are
-    held by a repair, or are blocked."""
+    """Count the windows as old that stay, because they are not certified, are damaged, have an extra that may
+    still land, are held by a repair, or are blocked."""
     row = connection.execute(
         f"""
         SELECT count(*) AS n FROM (

@@ -11,8 +11,7 @@ from onceover.ledger.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFile:
-    """The bytes of one window's file that the ledger accounts for. With an unproved landing the file may hold more; so
-    may that of a window which was declared expired while records of it were pending, for only a search reads it."""
+    """The bytes of one window's file that the ledger accounts for. With an unproved landing the file may hold more."""
 
     window_start: datetime
     expected_length: int

@@ -6,6 +6,7 @@ certificate, and the ledger takes it over once it reads back as these.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from onceover.ledger.certificates import FROZEN
@@ -13,6 +14,7 @@ from onceover.ledger.compactions import CompactionDue
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns, read_digest
 from onceover.ledger.windows import lock_windows
+from onceover.model.digest import Digest
 
 # Windows whose certificate was not revoked and whose records no compacted file replaces, unless a repair holds them.
 _WITH_TEXT = f"""
@@ -40,6 +42,23 @@ def list_certified_texts(
         {"pipeline": pipeline, "start": start, "end": end},
     )
     return [CompactionDue(row["window_start"], read_digest(row), row["bytes"]) for row in rows]
+
+
+def list_known_digests(
+    connection: Connection, pipeline: str, starts: Sequence[datetime]
+) -> set[tuple[datetime, Digest]]:
+    """Return the digests of all certificates and compactions that these windows ever had in this ledger: a compacted
+    file that is named for one of them holds no record that this ledger does not count."""
+    rows = connection.execute(
+        """
+        SELECT window_start, records, high1, low1, high2, low2 FROM onceover.certificate
+        WHERE pipeline = %(pipeline)s AND window_start = ANY(%(starts)s)
+        UNION SELECT window_start, records, high1, low1, high2, low2 FROM onceover.compaction
+        WHERE pipeline = %(pipeline)s AND window_start = ANY(%(starts)s)
+        """,
+        {"pipeline": pipeline, "starts": list(starts)},
+    )
+    return {(row["window_start"], read_digest(row)) for row in rows}
 
 
 def take_over(connection: Connection, pipeline: str, found: CompactionDue, length: int, who: str, why: str) -> bool:

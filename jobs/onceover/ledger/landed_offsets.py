@@ -14,8 +14,8 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, inters
 _ACCOUNTED = """
 SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) AS end_offset FROM (
   SELECT generation, kafka_partition, unnest(
-    int8multirange(int8range(origin, frontier)) - coalesce(lost, '{}') + coalesce(relanded, '{}')
-    + coalesce(beyond, '{}') + coalesce(below, '{}')) AS piece
+    int8multirange(int8range(origin, frontier)) + coalesce(beyond, '{}') + coalesce(below, '{}')
+    - coalesce(lost, '{}') + coalesce(relanded, '{}')) AS piece
   FROM onceover.kafka_partition k, LATERAL (
     SELECT range_agg(int8range(a.start_offset, a.end_offset)) AS lost,
       range_agg((SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges}
@@ -50,8 +50,8 @@ def read_accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRang
 def read_settled(connection: Connection, pipeline: str) -> tuple[OffsetRange, ...]:
     """Return the offsets that landed, and those whose loss a person accepted: nothing reads them again."""
     rows = connection.execute(
-        "SELECT generation, kafka_partition, origin AS start_offset, frontier AS end_offset "
-        "FROM onceover.kafka_partition WHERE pipeline = %s",
+        "SELECT generation, kafka_partition, start_offset, end_offset FROM onceover.accepted_loss "
+        "WHERE pipeline = %s AND relanded_at IS NULL AND kind <> 'overwritten'",
         [pipeline],
     )
     return coalesce((*read_accounted(connection, pipeline), *map(_read_range, rows)))

@@ -93,7 +93,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         waits_for_batches=True,
     ),
     Kind.UNFINISHED_BATCH: Meaning(
-        what="An ingest or a release ended within a batch; the lines that the batch appended count for nothing.",
+        what="An ingest or a release ended within a batch; what the batch appended has not landed.",
         cause="an ingest or a release died, and none has taken over",
         repair="start ingest again, or the release",
         remedy=(

@@ -29,7 +29,7 @@ from onceover.repair.own_offsets import read_own_offsets
 from onceover.repair.progress import WindowProgress
 from onceover.repair.proof import Verdict, add_failed_proof, prove
 from onceover.repair.shared_ranges import find_shared
-from onceover.repair.spare import find_spare, list_doubtful
+from onceover.repair.spare import drop_spare, list_doubtful
 from onceover.repair.suspicions import WAITS, record_conflicts, settle_suspicions
 from onceover.repair.unknown_contracts import explain_unknown
 from onceover.spark.copy_text import format_copy_lines
@@ -117,8 +117,7 @@ class RepairRun:
                 if denied := next(filter(is_denied, rebuild.failures.values()), None):
                     raise AccessDeniedError(denied)  # before a window loses a try
                 rebuilt = rebuild.compare_windows(rebuilt, list_doubtful(claimed, rebuilt))
-                doubtful = list_doubtful(claimed, rebuilt)
-                rebuilt = rebuild.drop_spare(rebuilt, find_spare(self._context, doubtful), doubtful)
+                rebuilt = drop_spare(self._context, rebuild, claimed, rebuilt)
                 aggregated = rebuild.aggregate()
                 rows = iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names)
                 staged = table.stage(self._connection, stage, rows)

@@ -40,6 +40,7 @@ from onceover.raw.damaged_files import DamagedFiles
 from onceover.repair.folded import FoldedRebuild
 from onceover.repair.freeze import list_compacted, list_texts
 from onceover.repair.proof import UnprovedPart, list_unproved_parts
+from onceover.repair.spare import drop_spare
 from onceover.spark.failure import summarize
 from onceover.spark.hdfs_leases import open_leases
 
@@ -159,7 +160,8 @@ def _scan(
             with closing(
                 FoldedRebuild(spark, address, registered.contracts, [claimed], (), (), texts, compacted=read)
             ) as rebuild:
-                rebuilt, damage = rebuild.collect().get(start), rebuild.failures.get(start)
+                rebuilt = drop_spare(context, rebuild, [claimed], rebuild.collect()).get(start)
+                damage = rebuild.failures.get(start)
         except (Py4JNetworkError, ConnectionError) as error:
             raise SparkLostError("Spark's JVM has died; run the command again, nothing is half-done") from error
         except (PySparkException, Py4JError) as error:

@@ -19,7 +19,19 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtra
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
 from onceover.raw.window_files import WindowFiles
+from onceover.repair.folded import FoldedRebuild
 from onceover.repair.proof import prove
+
+
+def drop_spare(
+    context: PipelineContext,
+    rebuild: FoldedRebuild,
+    claimed: Iterable[ClaimedWindow],
+    rebuilt: Mapping[datetime, RebuiltWindow],
+) -> dict[datetime, RebuiltWindow]:
+    """Return the windows without spare IDs. Reads doubtful ones again; `aggregate` and `select_lines` follow."""
+    doubtful = list_doubtful(claimed, rebuilt)
+    return rebuild.drop_spare(rebuilt, find_spare(context, doubtful), doubtful)
 
 
 def list_doubtful(

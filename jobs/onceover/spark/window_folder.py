@@ -24,12 +24,13 @@ from onceover.spark.value_tasks import fold_by_value, select_lines_by_value
 @dataclass(slots=True)
 class FoldedFiles:
     """The summaries of windows, by their start in ms, and why others have none; those `by_value` were given by VALUE
-    alone. `kept` are the rows of windows with a summary, if they are kept."""
+    alone. `kept` are the rows of windows with a summary, if they are kept; `replaced` ones hold memory too."""
 
     summaries: dict[int, WindowSummary] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
     by_value: frozenset[int] = frozenset()
     kept: list[DataFrame] = field(default_factory=list)
+    replaced: list[DataFrame] = field(default_factory=list)
 
     def select_rows(self) -> DataFrame | None:
         """Return window_ms, keys and measures of all windows that have a summary; None if no rows are kept."""
@@ -39,6 +40,7 @@ class FoldedFiles:
     def replace(self, other: FoldedFiles) -> None:
         """Take the summaries, failures and kept rows of these windows in the place of this one's."""
         windows = other.summaries.keys() | other.failures.keys()
+        self.replaced += self.kept
         self.kept = [rows.where(~F.col("window_ms").isin(*windows)) for rows in self.kept] + other.kept
         self.summaries = {start: each for start, each in (self.summaries | other.summaries).items()
                           if start not in other.failures}  # fmt: skip
@@ -46,10 +48,11 @@ class FoldedFiles:
         self.by_value = self.by_value - windows | other.by_value
 
     def close(self) -> None:
-        for rows in self.kept:
+        for rows in (*self.kept, *self.replaced):
             with suppress(Py4JError, OSError):  # a JVM that died keeps nothing
                 rows.unpersist()
         self.kept.clear()
+        self.replaced.clear()
 
 
 class WindowFolder:

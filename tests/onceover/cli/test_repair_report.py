@@ -83,7 +83,10 @@ def test_loss_that_waits_for_a_decision_is_shown_with_its_page(capsys: pytest.Ca
 
 
 def test_dry_run_reports_changes_and_which_only_raw_can_prove(capsys: pytest.CaptureFixture[str]) -> None:
-    planned = (PlannedRepair(HOURS[0], FOUND, 60, 5944, 60, 30), PlannedRepair(HOURS[1], FOUND, 10, 992, 10, None))
+    planned = (
+        PlannedRepair(HOURS[0], FOUND, 60, 5944, 60, 30, 7),
+        PlannedRepair(HOURS[1], FOUND, 10, 992, 10, None, 7),
+    )
     show_plan(RepairPlan("things", planned, 1))
     out = capsys.readouterr().out
     assert [line.split()[:7] for line in out.splitlines()[1:3]] == [

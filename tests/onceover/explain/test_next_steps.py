@@ -25,7 +25,7 @@ def test_next_step_is_never_empty(state: str) -> None:
 def test_rows_without_raw_are_compared_by_a_reread() -> None:
     (step,) = list_next_steps("things", WINDOW, "expired", [], rows_without_raw=True)
     assert step.command == 'onceover reread things 2013-01-01T05:00Z --reason "..."'
-    assert commands("expired") == []
+    assert commands("expired", Kind.UNACCOUNTED_BYTES) == []
 
 
 def test_failed_window_is_looked_at_and_then_repaired() -> None:
@@ -106,11 +106,6 @@ def test_cut_log_is_settled_before_a_window_is_repaired(state: str) -> None:
     assert named[-1] == "onceover explain things 2013-01-01T05:00Z"
     assert any("--overwritten" in each for each in named)
     assert not any("Nothing is wrong" in step.text for step in steps)
-
-
-def test_expired_window_is_searched_while_a_log_is_cut() -> None:
-    kinds = [Kind.TRUNCATED, Kind.UNACCOUNTED_BYTES]
-    assert list_next_steps("things", WINDOW, "expired", kinds, is_log_cut=True)[-1].command == REPAIR
 
 
 def test_unfinished_batch_needs_ingest_first() -> None:

@@ -84,6 +84,14 @@ def test_certificate_beside_skipped_offsets_is_of_what_was_read() -> None:
     assert describe_verdict(lossy).startswith("It is certified, but for an accepted loss, for what was read: ")
 
 
+def describe_basis(store: str = "hdfs", **rests_on: object) -> str:
+    stated = {"basis": "raw", "by_columns": None, "by_value": None, "lost_offsets": 0, "decisions": 0, "extras": [],
+              "contract_versions": [], "evaluated_by": [], **rests_on}  # fmt: skip
+    certified = make_facts("certified", None)
+    facts = replace(certified, rows={**certified.rows, "rests_on": stated}, raw_store=store)
+    return describe_certificate_basis(facts) or ""
+
+
 @pytest.mark.parametrize(
     ("by_columns", "by_value", "said"),
     [
@@ -93,12 +101,15 @@ def test_certificate_beside_skipped_offsets_is_of_what_was_read() -> None:
     ],
 )
 def test_certificate_says_what_its_records_count_by(by_columns: int | None, by_value: int | None, said: str) -> None:
-    rests_on: dict[str, object] = {"basis": "raw", "by_columns": by_columns, "by_value": by_value, "adopted": (),
-                "lost_offsets": 0, "decisions": 0, "pending": [], "contract_versions": [],
-                "evaluated_by": []}  # fmt: skip
-    certified = make_facts("certified", None)
-    text = describe_certificate_basis(replace(certified, rows={**certified.rows, "rests_on": rests_on})) or ""
+    text = describe_basis(by_columns=by_columns, by_value=by_value)
     assert text == f"It rests on every line of the window's raw on HDFS, compared with the ledger{said}."
+
+
+def test_certificate_says_how_many_records_landed_nowhere() -> None:
+    said = "records counted by the columns in their lines; {} among them that had landed nowhere; no landing."
+    for end, extras in ((6, "1 record"), (7, "2 records")):
+        text = describe_basis(by_columns=9, by_value=0, extras=[["5f3a0b1c", 0, 5, end]])
+        assert text.endswith(said.format(extras))
 
 
 @pytest.mark.parametrize(
@@ -110,23 +121,14 @@ def test_certificate_says_what_its_records_count_by(by_columns: int | None, by_v
     ],
 )
 def test_certificate_names_what_its_raw_store_shows(store: str, said: str) -> None:
-    rests_on: dict[str, object] = {"basis": "ledger", "by_columns": None, "by_value": None, "adopted": (),
-                "lost_offsets": 0, "decisions": 0, "pending": [], "contract_versions": [],
-                "evaluated_by": []}  # fmt: skip
-    certified = replace(make_facts("certified", None), raw_store=store)
-    text = describe_certificate_basis(replace(certified, rows={**certified.rows, "rests_on": rests_on}))
+    text = describe_basis(store, basis="ledger")
     assert text == f"It rests on the ledger's counts and digests, and {said}; no landing."
 
 
 def test_certificate_names_the_versions_that_evaluated_its_lines() -> None:
     known = {"spark": "4.2.0", "zones": "2025b"}
     by = [{"code": "1.0", **known}, {"code": "1.1", **known}, {"code": None, "spark": None}]
-    rests_on: dict[str, object] = {"basis": "ledger", "by_columns": None, "by_value": None, "adopted": (),
-                "lost_offsets": 0, "decisions": 0, "pending": [], "contract_versions": [1],
-                "evaluated_by": by}  # fmt: skip
-    certified = make_facts("certified", None)
-    text = describe_certificate_basis(replace(certified, rows={**certified.rows, "rests_on": rests_on})) or ""
-    assert text.endswith(
+    assert describe_basis(basis="ledger", contract_versions=[1], evaluated_by=by).endswith(
         "; lines evaluated by Onceover 1.0 on Spark 4.2.0 with time zones of 2025b and Onceover 1.1 on Spark 4.2.0 "
         "with time zones of 2025b and a version that the ledger does not know; contract 1."
     )

@@ -16,8 +16,6 @@ from onceover.ledger.database import Connection
 from onceover.ledger.repair_requests import RepairRequest
 from onceover.ledger.windows import list_windows
 from onceover.model.digest import Digest
-from onceover.model.finding import Finding
-from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.repair import publish
@@ -26,7 +24,6 @@ from onceover.repair.publish import ProvedWindow
 pytestmark = pytest.mark.stack
 NAME = "gated"
 CUTS = ["diverged_from = 7", "unknown_from = 7", "overwritten = '{[7,9)}'"]
-SEARCHED = Finding(Kind.HOLE, {"open_for": [["0a1b2c3d", 0, 5, 10]], "expired": 5})
 
 
 @pytest.fixture
@@ -36,9 +33,8 @@ def ledger(connection: Connection) -> Iterator[LargeLedger]:
     large_ledger.drop(connection, built)
 
 
-def request(connection: Connection, windows: dict[int, list[Finding]]) -> RepairRequest:
-    starts = {start_of(window): findings for window, findings in windows.items()}
-    request_id = repair_requests.create_request(connection, NAME, "kim", "a test", starts)
+def request(connection: Connection) -> RepairRequest:
+    request_id = repair_requests.create_request(connection, NAME, "kim", "a test", {start_of(3): []})
     return repair_requests.read_request(connection, NAME, request_id)
 
 
@@ -64,22 +60,22 @@ def read_state(connection: Connection, window: int) -> tuple[object, object]:
 
 @pytest.mark.parametrize("change", CUTS)
 def test_cut_log_leaves_what_would_be_certified(connection: Connection, ledger: LargeLedger, change: str) -> None:
-    asked = request(connection, {3: [], 4: [SEARCHED]})
+    asked = request(connection)
     cut_log(connection, change)
     claimed, _ = repair_requests.claim(connection, asked)
-    assert [each.window_start for each in claimed] == [start_of(4)], "its file is only searched"
-    (start, state, reason), _ = list_repairs(connection, asked)
+    assert claimed == []
+    ((start, state, reason),) = list_repairs(connection, asked)
     assert (start, state, "until ingest has read them again" in reason) == (start_of(3), "left", True)
     assert read_state(connection, 3)[0] != "repairing"
     restore_log(connection)
-    claimed, _ = repair_requests.claim(connection, request(connection, {3: []}))
+    claimed, _ = repair_requests.claim(connection, request(connection))
     assert [each.window_start for each in claimed] == [start_of(3)]
 
 
 def test_uncompared_log_leaves_what_would_be_certified(connection: Connection, ledger: LargeLedger) -> None:
-    asked = request(connection, {3: [], 4: [SEARCHED]})
+    asked = request(connection)
     claimed, _ = repair_requests.claim(connection, asked, is_compared=False)
-    assert [each.window_start for each in claimed] == [start_of(4)]
+    assert claimed == []
     assert "was not compared" in list_repairs(connection, asked)[0][2]
 
 
@@ -88,17 +84,17 @@ def test_publish_leaves_a_window_of_a_log_cut_meanwhile(
     connection: Connection, ledger: LargeLedger, change: str
 ) -> None:
     before = read_state(connection, 3)
-    asked = request(connection, {3: []})
+    asked = request(connection)
     (claimed,), accounted = repair_requests.claim(connection, asked)
     digest = Digest(5, 1, 2, 3, 4)
     held = OffsetRange(KafkaPartition(generation(NAME), 0), 0, 5)
-    rebuilt = RebuiltWindow(5, 0, 0, 0, 0, 0, 0, 90, (RebuiltRange(held, digest),))
+    rebuilt = RebuiltWindow(5, 0, 0, 0, 0, 0, 90, (RebuiltRange(held, digest),))
     ledger.known.table.stage(connection, asked.stage, [f"{start_of(3).isoformat()}\ta\t5"])
     cut_log(connection, change)
     assert not publish.publish(connection, ledger.known, asked, ProvedWindow(claimed, rebuilt, accounted))
     assert (list_repairs(connection, asked)[0][1], read_state(connection, 3)) == ("left", before)
     restore_log(connection)
-    (claimed,), accounted = repair_requests.claim(connection, again := request(connection, {3: []}))
+    (claimed,), accounted = repair_requests.claim(connection, again := request(connection))
     ledger.known.table.stage(connection, again.stage, [f"{start_of(3).isoformat()}\ta\t5"])
     assert publish.publish(connection, ledger.known, again, ProvedWindow(claimed, rebuilt, accounted))
     assert read_state(connection, 3) != before

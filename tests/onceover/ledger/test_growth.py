@@ -19,7 +19,7 @@ from onceover.config.endpoints import address
 from onceover.detection.evidence import read_evidence
 from onceover.detection.overdue import report_overdue
 from onceover.ingest.cutover import plan_cutovers
-from onceover.ledger import frontiers, landed_offsets, windows
+from onceover.ledger import extras, frontiers, landed_offsets, windows
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.migrate import upgrade_schema
@@ -79,7 +79,7 @@ READS: dict[str, Callable[[Connection], object]] = {
     "first to leave Kafka": lambda c: windows.find_next_log_expiry(c, HISTORY.name),
     "overdue windows": lambda c: report_overdue(c, HISTORY.name, 10**13),
     "committed offsets": lambda c: frontiers.read_committed_offsets(c, HISTORY.name, HISTORY.generation),
-    "largest ends": lambda c: frontiers.read_largest_ends(c, HISTORY.name),
+    "extras": lambda c: extras.list_extras(c, HISTORY.name),
     "cutovers": lambda c: plan_cutovers(c, HISTORY.name),
     "accounted offsets": lambda c: landed_offsets.read_accounted(c, HISTORY.name),
 }

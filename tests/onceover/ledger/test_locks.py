@@ -10,7 +10,6 @@ from threading import Barrier
 
 import pytest
 from bench.large_ledger import pipeline
-from onceover.ledger.adoptions import Orphans, adopt
 
 from onceover.config.endpoints import address
 from onceover.errors import BusyError, OnceoverError
@@ -39,8 +38,7 @@ class Writers:
     def __init__(self, own: Connection, other: Connection, pool: ThreadPoolExecutor) -> None:
         self.own, self._other, self._pool = own, other, pool
         columns = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
-        self.known = register_pipeline(own, pipeline(f"s{uuid.uuid4().hex[:10]}"), columns)
-        self.name = self.known.name
+        self.name = register_pipeline(own, pipeline(f"s{uuid.uuid4().hex[:10]}"), columns).name
         self.epoch: Epoch = drivers.acquire(own, self.name, "test")
         both = {FIRST: Start(0, 0), SECOND: Start(0, 0)}
         frontiers.register_kafka_partitions(own, self.epoch, "topic", both, dict.fromkeys(both, 100))
@@ -80,14 +78,6 @@ class Writers:
         parts = (LandingPart(read[0].offsets.source, read[0].digest),)
         landings = [Landing(start, None, 0, 10, True, parts)]
         return lambda connection: batches.land_batch(connection, self.epoch, batch_id, read, landings)
-
-    def adopt(self, connection: Connection, start: datetime, ids: OffsetRange) -> int:
-        row = connection.execute(
-            'SELECT token, version FROM onceover."window" WHERE pipeline = %s AND window_start = %s', [self.name, start]
-        ).fetchone()
-        assert row
-        orphans = Orphans(start, None, [ids], [LandingPart(ids.source, RECORD)], 10, row["token"], row["version"])
-        return len(adopt(connection, self.known, [orphans], "me", "a test"))
 
 
 @pytest.fixture
@@ -135,16 +125,20 @@ def test_landing_locks_kafka_partitions_in_order(writers: Writers) -> None:
     running.result(20)
 
 
-def test_landing_sees_what_was_adopted_while_it_waited(writers: Writers) -> None:
-    land = writers.land(ONE, read(FIRST, 5))
+def test_landing_sees_a_loss_accepted_while_it_waited(writers: Writers) -> None:
+    land, lost = writers.land(ONE, read(FIRST, 5)), OffsetRange(FIRST, 5, 6)
+    writers.own.execute(
+        "UPDATE onceover.kafka_partition SET overwritten = '{[5,6)}' WHERE pipeline = %s AND kafka_partition = 0",
+        [writers.name],
+    )
     with writers.own.transaction():
-        assert writers.adopt(writers.own, NOON, OffsetRange(FIRST, 5, 6)) == 1
+        losses.record_overwritten(writers.own, writers.name, lost, NOON, ONE, "me", "a test")
         running = writers.start(land)
     with pytest.raises(BusyError, match="1 more windows are concerned"):
         running.result(20)
+    assert losses.list_stating(writers.own, writers.name, [lost]) == [NOON]
     land(writers.own)
-    (suspicion,) = suspicions.list_suspicions(writers.own, writers.name)
-    assert suspicion.windows == (NOON, ONE), "offset 5 has another content in each, perhaps"
+    assert losses.list_stating(writers.own, writers.name, [lost]) == [], "it landed after all"
 
 
 def test_suspicion_during_a_comparison_is_compared_too(writers: Writers) -> None:

@@ -16,7 +16,6 @@ from onceover.kafka.reader import KafkaSource
 from onceover.ledger import log_comparison, losses
 from onceover.ledger.conflicts import record_contents
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.frontiers import extend
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.log_cuts import NOT_WHOLE, Comparison, end_comparisons, list_landed_epochs, record_comparison
@@ -56,15 +55,6 @@ def land(connection: Connection, start: int, end: int, *epochs: tuple[int, int],
     )
 
 
-def adopt(connection: Connection, start: int, end: int) -> None:
-    connection.execute(
-        "WITH b AS (INSERT INTO onceover.batch (pipeline, epoch, contract_version, state) "
-        "VALUES ('cuts', 1, 1, 'landed') RETURNING batch_id) "
-        "INSERT INTO onceover.exact_range SELECT batch_id, %s, 0, %s, %s FROM b",
-        [AT.generation, start, end],
-    )
-
-
 def span(start: int, end: int, epoch: int | None) -> EpochSpan:
     return EpochSpan(OffsetRange(AT, start, end), epoch)
 
@@ -80,24 +70,14 @@ def test_log_that_was_cut_and_came_back_is_as_it_landed(connection: Connection) 
     assert find_divergence(landed, LOG, lambda at: (at, 2 if at < 70 else 5)) == 70
 
 
-def test_rebuilt_and_adopted_offsets_are_unknown(connection: Connection) -> None:
+def test_rebuilt_offsets_are_unknown_until_they_are_read(connection: Connection) -> None:
     land(connection, 0, 40)
     land(connection, 40, 50, (1, 40))
-    adopt(connection, 60, 70)
+    land(connection, 60, 70)
     landed = list_landed_epochs(connection, "cuts", LOG)
     assert find_unknown(landed, LOG) == (OffsetRange(AT, 0, 40), OffsetRange(AT, 60, 70))
     land(connection, 0, 70, (1, 0))
     assert find_unknown(list_landed_epochs(connection, "cuts", LOG), LOG) == ()
-
-
-def test_ids_adopted_within_a_read_range_had_no_record(connection: Connection) -> None:
-    land(connection, 0, 50, (2, 0))
-    for start, end in ((10, 12), (60, 62)):
-        adopt(connection, start, end)
-    landed = list_landed_epochs(connection, "cuts", LOG)
-    assert find_unknown(landed, LOG) == (OffsetRange(AT, 60, 62),)
-    assert find_divergence(landed, LOG, lambda at: (at if at < 10 else max(at, 12), 2)) is None
-    assert find_divergence(landed, LOG, lambda at: (at, 2 if at < 10 else 3)) == 10, "the log was cut since"
 
 
 def test_unknown_offsets_keep_the_log_uncompared(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,21 +103,14 @@ def test_unknown_offsets_keep_the_log_uncompared(connection: Connection, monkeyp
     assert (read_row(), comparison.list_unknown(AT.generation)) == ((2, None, None), [])
 
 
-def test_adopted_offsets_are_compared_by_a_live_driver(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_comparison, "LogProbe", ProbeOfEpochTwo)
-    comparison, source = LogComparison(connection, "cuts"), KafkaSource("none:1", "topic", "id")
+def test_log_that_more_landed_of_meanwhile_is_compared_again(connection: Connection) -> None:
     land(connection, 0, 40, (2, 0))
-    comparison.compare(TopicFacts("topic", "id", AT.generation, {0: 0}, {0: 40}, {0: 2}), source)
-    adopt(connection, 40, 50)
-    extend(connection, "cuts", [OffsetRange(AT, 40, 50)])
-    comparison.compare(TopicFacts("topic", "id", AT.generation, {0: 0}, {0: 40}, {0: 2}), source)
-    comparison.compare(TopicFacts("topic", "id", AT.generation, {0: 0}, {0: 60}, {0: 2}), source)
-    assert comparison.list_unknown(AT.generation) == [OffsetRange(AT, 40, 50)], "the log has grown over them"
     landed = list_landed_epochs(connection, "cuts", LOG)
-    adopt(connection, 70, 80)
-    record_comparison(connection, "cuts", Comparison(LOG, landed, None, None, 2), None)
-    found = connection.execute("SELECT compared_epoch FROM onceover.kafka_partition WHERE pipeline = 'cuts'")
-    assert found.fetchall() == [{"compared_epoch": None}], "adopted while the log was compared"
+    for expected in (2, None):
+        record_comparison(connection, "cuts", Comparison(LOG, landed, None, None, 2), None)
+        found = connection.execute("SELECT compared_epoch FROM onceover.kafka_partition WHERE pipeline = 'cuts'")
+        assert found.fetchall() == [{"compared_epoch": expected}]
+        land(connection, 70, 80, (2, 70))
 
 
 class ProbeOfEpochTwo:

@@ -1,4 +1,4 @@
-"""Certified windows without their text, that a person declares expired: which are not, and whose file is read later."""
+"""Certified windows without their text, that a person declares expired, and which are not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from bench import large_ledger
 from bench.large_ledger import LargeLedger, generation, start_of
 
 from onceover.context import PipelineContext
-from onceover.detection.unexplained_files import list_unexplained_files
 from onceover.ledger import missing_text
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.conflicts import record_contents
@@ -81,15 +80,3 @@ def test_window_whose_contents_are_not_decided_is_not_declared(connection: Conne
     assert "several contents" in why
     declared = missing_text.mark_expired(connection, NAME, before.declarable, "kim", "a test")
     assert declared == [text.window_start for text in after.declarable], "what has become contested since is left"
-
-
-def test_file_with_pending_records_is_read_once_declared(connection: Connection, ledger: LargeLedger) -> None:
-    connection.execute(
-        "UPDATE onceover.certificate SET pending = %s::jsonb WHERE pipeline = %s AND window_start = ANY(%s)",
-        [f'[["{generation(NAME)}", 0, 9000, 9001]]', NAME, [start_of(2), start_of(3)]],
-    )
-    texts = [text for text in missing_text.list_certified_texts(connection, NAME) if text.window_start <= start_of(2)]
-    assert list_unexplained_files(connection, NAME, ledger.files) == ()
-    missing_text.mark_expired(connection, NAME, texts, "kim", "a test")
-    files = list_unexplained_files(connection, NAME, ledger.files)
-    assert [file.window_start for file in files] == [start_of(2)], "nothing but a search reads this file any more"

@@ -89,6 +89,13 @@ def test_certified_window_is_judged_from_its_certificate() -> None:
     assert kinds(replace(LATE, control=Digest(14, 140, 240, 340, 440)), 1700) == [Kind.AGGREGATE_MISMATCH, Kind.LATE]
 
 
+def test_certificate_with_extras_holds_only_until_a_change() -> None:
+    changed = replace(LATE, has_extras=True)
+    assert kinds(changed, 1700) == [Kind.EXTRA_RECORD, Kind.LATE]
+    assert not is_right(judge_window(changed, 1700))
+    assert kinds(replace(changed, certificate_version=6), 1700) == [Kind.LATE]
+
+
 def test_late_record_that_was_counted_rightly_needs_no_repair() -> None:
     assert is_right(judge_window(LATE, 1700))
     assert not is_right(judge_window(LATE, 1701))
