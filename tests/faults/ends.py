@@ -14,7 +14,7 @@ from onceover_local.stack.part import get_json
 
 
 def assert_counts_once(lane: Lane, produced: Iterable[int]) -> None:
-    """Do what drivers and schedules do after a fault, and compare with what `orphans.produce` has produced."""
+    """Do what drivers and schedules do after a fault, and compare with what `extras.produce` has produced."""
     end_lease(lane)
     lane.ingest()
     repair(lane)

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.docs.shell import Shell, shell
 from tests.docs.steps import RESTORES
 from tests.integration.compaction import list_states
-from tests.integration.extras import repair
+from tests.integration.extras import accept_loss, repair
 from tests.integration.lane import EVENTS, Lane, event
 from tests.integration.other_ledger import open_server
 from tests.integration.planted_failures import expire, wait_for_lease_end
@@ -123,6 +123,7 @@ def test_backup_is_restored_as_the_page_shows(reader: tuple[Shell, Lane]) -> Non
         assert lane.raw() == raw, "a refused ledger writes nothing"
         assert "belongs to this ledger now" in follow(made, TAKE_ROOT)
         follow(made, INGEST, until="nothing to read")
+        accept_loss(lane, 10, 15)
         certify_all(lane, [*BEFORE, *AFTER])
     made.postgres = original
     with made.entered(), pytest.raises(RootRefusedError):

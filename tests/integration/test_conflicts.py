@@ -1,17 +1,16 @@
-"""Conflicts that no landing shows: a line under an ID that landed with another content, in another window."""
+"""Conflicts that no landing shows: a line under an ID that landed in another window, or that landed nowhere."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
-from tests.integration import orphans
-from tests.integration.extras import die_after, produce, sum_up
+from tests.integration import extras
+from tests.integration.extras import accept_loss, append_and_die, sum_up
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import append, encode_line, expire, list_gaps, minutes
+from tests.integration.planted_failures import append, encode_line, expire, minutes
 from tests.integration.program import run
 
-from onceover.fault_points import Step
 from onceover.model.window import format_moment, from_ms
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
@@ -40,26 +39,19 @@ def test_line_of_an_id_that_landed_elsewhere_is_a_conflict(
     assert [lane.explain(at)["state"] for at in (0, 5)] == ["certified", "certified"]
 
 
-def test_orphans_with_two_contents_in_open_windows_are_decided(lanes: Lanes) -> None:
-    lane = lanes()
-    produce(lane, range(50))
-    with lane.driver() as driver:
-        driver.turn()
-    produce(lane, range(50, 60))
-    die_after(lane, Step.APPENDED)
-    append(lane, 5, encode_line(lane, 50, event(6, amount=7)))
+def test_extra_with_two_contents_counts_as_decided(lanes: Lanes) -> None:
+    lane = extras.land(lanes, 50)
+    append_and_die(lane, range(50, 60))
+    append(lane, 0, encode_line(lane, 50, event(3, amount=7)))
     expire(lane, 60)
     with lane.driver() as driver:
         driver.turn()
-    request = lane.detect().request_id
-    windows = [window for window, _ in lane.repair(request or 0).failed]
-    assert windows == ["2026-03-01T12:00Z", "2026-03-01T12:05Z"], "a repair that leaves a conflict is red"
-    assert list_gaps(lane) == [(50, 51, "expired")]
-    decide(lane, "12:00")
-    orphans.repair(lane)
-    assert list_gaps(lane) == []
+    accept_loss(lane, 50, 60)
     lane.ingest()
-    orphans.repair(lane)
+    failed = lane.repair(lane.detect().request_id or 0).failed
+    assert [window for window, _ in failed] == ["2026-03-01T12:00Z"], "the other window's records have one content"
+    decide(lane, "12:00")
+    extras.repair(lane)
     assert lane.aggregates() == sum_up(range(60))
     assert [lane.explain(at)["state"] for at in (0, 5)] == ["certified", "certified"]
 

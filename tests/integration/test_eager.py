@@ -9,7 +9,7 @@ from tests.integration.lane import Lane, event
 
 from onceover.errors import TransientError
 from onceover.fault_points import FaultPoint
-from onceover.repair import eager, rounds
+from onceover.repair import eager
 from onceover.repair.eager import EagerRepair
 
 pytestmark = pytest.mark.stack
@@ -23,7 +23,6 @@ def _refuse(*_: object, **__: object) -> None:
 def test_eager_look_is_bounded_and_skips_blocked_windows(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eager, "MOST_WINDOWS", 2)
     monkeypatch.setattr(eager, "PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr(rounds, "adopt_quarantined", _refuse)  # a day of quarantine may be large
     lane = lanes()
     lane.produce([event(n, amount=1) for n in range(20)])
     lane.ingest()

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 from tests.chromium import open_chromium
-from tests.integration import incidents, orphans
+from tests.integration import incidents
+from tests.integration.extras import repair
 from tests.integration.incidents import Incident
 from tests.integration.lane import Lane
 from tests.integration.page_visits import FOLLOWED_MS, Visit
@@ -123,7 +124,7 @@ def resolve_dead_ingest(night: Night, incident: Incident) -> None:
         expect(hands.main).to_contain_text("start it again where it ran; it takes over what was left half done")
         expect(hands.main).to_contain_text(f"onceover ingest {incident.lane.name}")
     incident.lane.ingest()
-    orphans.repair(incident.lane)
+    repair(incident.lane)
 
 
 def resolve_expired_hole(night: Night, incident: Incident) -> None:

@@ -1,4 +1,4 @@
-"""Lines of a log that the pipeline never read, and of offsets that no log has reached: named, and not counted."""
+"""Lines of a log that the pipeline never read: named, and not counted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import append, minutes
+from tests.integration.planted_failures import append
 from tests.raw_lines import change_record, encode_append
 
 from onceover.model.finding_kinds import Kind
@@ -46,24 +46,3 @@ def test_lines_of_a_log_never_read_are_named_and_not_counted(lanes: Lanes) -> No
     assert {Kind(f["kind"]) for f in explained["ledger"]["findings"]} == {Kind.UNACCOUNTED_BYTES, Kind.FOREIGN_LINE}
     assert (explained["state"], explained["findings"], lane.detect().judged) == ("certified", [], 0)
     assert lane.verify(from_ms(NOON_MS))["differences"] == ["raw: 2 records that no landing accounts for"]
-
-
-def test_forged_line_beyond_the_log_blocks_until_taken_out(lanes: Lanes) -> None:
-    lane = lanes()
-    land(lane)
-    own = next(each for _, each in lane.lines())
-    path = lane.layout.window_file(from_ms(NOON_MS))
-    right = lane.read(path)
-    append(lane, 0, encode_append(change_record(own, offset=10**15)))
-    assert len(lane.repair(lane.detect().request_id or 0).failed) == 1
-    again = lane.detect()  # requests another repair, which has not read the file yet
-    explained = lane.explain(0)
-    assert {Kind(f["kind"]) for f in explained["findings"]} == {Kind.UNACCOUNTED_BYTES, Kind.FOREIGN_LINE}
-    assert (explained["state"], lane.aggregates()) == ("failed", RIGHT)
-    lane.overwrite(path, right[: right.rstrip(b"\n").rindex(b"\n") + 1])
-    ((_, reason),) = lane.repair(again.request_id or 0).failed
-    assert "raw holds 4 of 5" in reason
-    assert {Kind(f["kind"]) for f in lane.explain(0)["findings"]} == {Kind.MISSING_FILE}
-    lane.overwrite(path, right)
-    assert lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).failed == ()
-    assert (lane.explain(0)["state"], lane.aggregates()) == ("certified", RIGHT)

@@ -77,7 +77,7 @@ def test_offsets_that_a_cut_log_reaches_again_are_no_loss(lanes: Lanes) -> None:
     lane.produce([event(n) for n in range(5)])
     lane.ingest()
     beyond = f"{lane_generation(lane)}-0:5-8"
-    with lane.ledger() as ledger:  # as an adopted line beyond the end of a log that was cut does
+    with lane.ledger() as ledger:  # as an ingest does that stored offsets past the end of a log
         ledger.execute("UPDATE onceover.kafka_partition SET reach = 8 WHERE pipeline = %s", [lane.name])
     with pytest.raises(UsageError, match="ends at 5"):
         accept(lane, parse_range(beyond))

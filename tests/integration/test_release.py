@@ -7,9 +7,9 @@ from datetime import datetime
 
 import pytest
 from tests.integration.cutover import MINUTE_MS, assert_proved
-from tests.integration.extras import Death, repair
+from tests.integration.extras import Death, accept_loss, die_after, repair
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import count_certified, minutes, replay
+from tests.integration.planted_failures import count_certified, expire, minutes, replay
 from tests.integration.program import as_json, run
 from tests.integration.releases import (
     accept_nameless,
@@ -159,6 +159,25 @@ def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     after = lane.raw()
     assert all(after[name].startswith(content) for name, content in before.items())
     assert len(set(after) - set(before)) == 0
+
+
+@pytest.mark.largest
+@pytest.mark.rare
+def test_quarantined_record_of_an_accepted_loss_is_released(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(1), make_nameless(2)])
+    right = compute_expected(lane)
+    die_after(lane, Step.APPENDED)
+    expire(lane, 2)
+    with lane.driver() as driver:
+        driver.turn()
+    accept_loss(lane, 0, 2)
+    accept_nameless(lane)
+    assert sum(release(lane).windows.values()) == 1
+    lane.ingest()
+    repair(lane)
+    assert lane.aggregates() == right
+    assert_proved(lane, 0)
 
 
 @pytest.mark.largest

@@ -8,13 +8,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from psycopg.types.json import Jsonb
 from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import append, backdate, replay
 from tests.integration.planted_failures import expire as expire_log
 from tests.integration.program import as_json, run
 
 from onceover.errors import FencedError, TerminalError, UnreachableError, UsageError
-from onceover.ledger import drivers, expiries
+from onceover.ledger import drivers, expiries, frontiers
 from onceover.ledger.certificates import read_certificate
 from onceover.model.window import WindowRange
 from onceover.repair import revisions
@@ -68,11 +69,12 @@ def make_hour() -> WindowRange:
 
 def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
     before = lane.aggregates()
-    wait = "UPDATE onceover.certificate SET pending = %s::jsonb WHERE pipeline = %s AND window_start = %s"
+    wait = "UPDATE onceover.certificate SET extras = %s WHERE pipeline = %s AND window_start = %s"
     with lane.ledger() as ledger:
-        ledger.execute(wait, ['[["g", 0, 9, 10]]', lane.name, NOON])
-        assert as_json("retention", lane.name, "--dry-run")["kept_back"] == 2, "raw may hold the only copy"
-        ledger.execute(wait, ["[]", lane.name, NOON])
+        (generation,) = frontiers.list_generations(ledger, lane.name)
+        for end, kept_back in ((6, 2), (5, 1)):  # the frontier is 5
+            ledger.execute(wait, [Jsonb([[generation, 0, 4, end]]), lane.name, NOON])
+            assert as_json("retention", lane.name, "--dry-run")["kept_back"] == kept_back, "it may still land"
     planned = as_json("retention", lane.name, "--dry-run")
     assert (planned["windows"], planned["quarantine_days"], planned["kept_back"]) == (2, 1, 1)
     assert list_files(lane) == {"2026-03-01/1200.log", "2026-03-01/1205.log", "2026-03-01/1210.log"}, "a dry run"

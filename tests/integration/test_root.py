@@ -11,16 +11,15 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
-from onceover.repair.quarantined import adopt_quarantined
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.other_ledger import copy_ledger, make_ledger
+from tests.integration.planted_failures import minutes
 from tests.integration.program import run
 from tests.integration.releases import look
-from tests.raw_lines import change_record, encode_append
 
 from onceover.config.endpoints import address
 from onceover.context import PipelineContext
-from onceover.detection import holes, pending
+from onceover.detection import holes
 from onceover.detection.cuts import compare_log
 from onceover.detection.service import detect
 from onceover.errors import OnceoverError
@@ -34,7 +33,6 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.root_marker import RootMarker
 from onceover.model.root_ownership import RootProblem
 from onceover.model.window import from_ms
-from onceover.repair import rounds
 from onceover.retention.service import ExpiryDue, expire
 
 pytestmark = pytest.mark.stack
@@ -263,29 +261,20 @@ def test_reads_warn_and_doctor_names_a_foreign_root(lane: Lane, monkeypatch: pyt
 @pytest.mark.largest
 @pytest.mark.rare
 def test_another_cluster_ends_detection_and_repair_red(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
-    lane.produce([b"rubbish", event(12)])
-    lane.ingest()
-    for name, held in dict(lane.lines()).items():  # an orphan in each file, quarantine too
-        orphan = encode_append(change_record(held, offset=50))
-        lane.hdfs().write(f"{lane.layout.raw_root}/{lane.name}/{name}", orphan, append=True)
-    detection = lane.detect()
+    request = lane.detect(minutes(0, 10), force=True).request_id
     with lane.open() as context:
         stored = context.markers.read_newest()
         context.markers.write_next(stored, replace(read_marker(lane), kafka_cluster="aMirror"))
-    monkeypatch.setattr(rounds, "adopt_quarantined", lambda *_: 0)  # it asks too
-    for refused in (lane.detect, lambda: lane.repair(detection.request_id or 0)):
+    for refused in (lane.detect, lambda: lane.repair(request or 0)):
         with pytest.raises(RootRefusedError, match="aMirror"):
             refused()
     lost = (OffsetRange(KafkaPartition("0badcafe", 0), 0, 1),)
-    monkeypatch.setattr(pending, "list_pending", lambda *_: {from_ms(NOON_MS): lost})
     monkeypatch.setattr(frontiers, "read_holes", lambda *_: lost)
     hole = [Finding(Kind.HOLE, {})]
     asks: list[Callable[[PipelineContext], object]] = [
-        pending.reopen_pending,
         compare_log,
         lambda context: holes.plan_refills(context, hole),
         lambda context: holes.explain_holes(context, hole),
-        lambda context: adopt_quarantined(lane.spark, context, lane.registered(), "test", "a test"),
     ]
     for ask in asks:
         with lane.open() as context, pytest.raises(RootRefusedError, match="aMirror"):
