@@ -106,7 +106,7 @@ def _compared(
         with (
             choose_codegen(spark, COMPILED_FROM_BYTES),
             closing(
-                FoldedRebuild(spark, address("webhdfs"), known.contracts, claimed, (), texts, compacted=replacing)
+                FoldedRebuild(spark, address("webhdfs"), known.contracts, claimed, (), (), texts, compacted=replacing)
             ) as rebuild,
         ):
             found = rebuild.collect()

@@ -19,6 +19,7 @@ from onceover.ledger import repair_requests
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.repair_requests import RepairRequest
 from onceover.model.claim import ClaimedWindow
+from onceover.model.digest import sum_digests
 from onceover.model.finding import Finding
 from onceover.model.offsets import OffsetRange
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
@@ -81,8 +82,8 @@ def _claim(
 
 def _prove(claimed: ClaimedWindow, accounted: Sequence[OffsetRange]) -> ProvedWindow:
     ranges = tuple(RebuiltRange(*part) for landing in claimed.landings for part in landing.parts)
-    lines = sum(each.digest.records for each in ranges)
-    rebuilt = RebuiltWindow(lines, 0, 0, 0, 0, 0, 0, frozen_length=0, ranges=ranges)
+    digest = sum_digests(each.digest for each in ranges)
+    rebuilt = RebuiltWindow(digest, digest.records, 0, ranges)
     return ProvedWindow(claimed, rebuilt, accounted)
 
 

@@ -129,7 +129,7 @@ def rebuild(spark: SparkSession, text: WindowText, raw_address: str) -> list[str
     contracts = Contracts((CONTRACT,))
     with (
         choose_codegen(spark, text.bytes),
-        closing(FoldedRebuild(spark, raw_address, contracts, text.claimed, text.accounted, text.files)) as rebuilt,
+        closing(FoldedRebuild(spark, raw_address, contracts, text.claimed, text.accounted, (), text.files)) as rebuilt,
     ):
         found = rebuilt.collect()
         aggregated = rebuilt.aggregate()

@@ -6,8 +6,8 @@ user who triggered this run. `onceover holes PIPELINE` shows the offsets.
 
 ### When a task is red
 
-- `accept`: the offsets are not all lost, raw still holds some, or the windows are wrong; the error in the log says
-  which. Nothing was accepted then. Trigger again with correct values.
+- `accept`: the offsets are not all lost, or the windows are wrong; the error in the log says which. Nothing was
+  accepted then. Trigger again with correct values.
 """
 
 from __future__ import annotations

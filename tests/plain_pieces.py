@@ -1,4 +1,4 @@
-"""The pieces of a claim's landings, one bound at a time: the reference of `lines.pieces`."""
+"""The pieces of a claim's landings, one bound at a time, where all were read under one leader epoch."""
 
 from __future__ import annotations
 
@@ -7,14 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
-
-from onceover.lines.pieces import LandedPieces
-from onceover.lines.ranges import NO_RANGES
 from onceover.model.claim import ClaimedLanding
 from onceover.model.offsets import KafkaPartition, OffsetRange
-
-NO_PIECES = LandedPieces(NO_RANGES, np.empty(0, np.int64), np.empty(0, bool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +24,8 @@ class Pieces:
     exact: Mapping[tuple[int, KafkaPartition], tuple[OffsetRange, ...]]
 
 
-def split_ranges(landings: Iterable[ClaimedLanding], decided: Iterable[OffsetRange] = ()) -> Pieces:
-    """Cut the landings' offset ranges and exact IDs at each other's bounds. Each decided ID is a range of its own,
-    whether or not it landed."""
+def split_ranges(landings: Iterable[ClaimedLanding]) -> Pieces:
+    """Cut the landings' offset ranges and exact IDs at each other's bounds."""
     depths: dict[KafkaPartition, Counter[int]] = {}  # by bound, how many landings more hold what follows
     exact_ids: dict[KafkaPartition, Counter[int]] = {}  # likewise, the sum of the IDs of those with exact IDs
     for landing in landings:
@@ -43,11 +36,6 @@ def split_ranges(landings: Iterable[ClaimedLanding], decided: Iterable[OffsetRan
             for bound, step in ((offsets.start, 1), (offsets.end, -1)):
                 depth[bound] += step
                 ids[bound] += step * number
-    for offsets in decided:
-        depth = depths.setdefault(offsets.source, Counter())
-        exact_ids.setdefault(offsets.source, Counter())
-        depth[offsets.start] += 1
-        depth[offsets.end] -= 1
     ranges: list[OffsetRange] = []
     exact: dict[tuple[int, KafkaPartition], list[OffsetRange]] = {}
     for source, at in sorted(depths.items()):

@@ -92,16 +92,6 @@ def reason(description: str) -> Param:
     return Param(None, type=["null", "string"], title="Reason", description=description, maxLength=REASON_LENGTH)
 
 
-def record_id() -> Param:
-    described = "A record's ID, as `onceover explain` shows it, or `all` conflicts of the window."
-    return text("ID", described, r"^\s*(all|[0-9a-f]{8}-[0-9]{5}-[0-9]{19})\s*$", "all")
-
-
-def kept_content() -> Param:
-    described = "Hash of the content to count, or its first 4 digits or more; for `all`: newest or oldest."
-    return text("Keep", described, r"^\s*(newest|oldest|[0-9a-f]{4,32})\s*$", "newest")
-
-
 def lost_offsets() -> Param:
     described = "GENERATION-PARTITION:START-END, as `onceover holes` shows it; END is exclusive."
     return text("Offsets", described, r"^\s*[0-9a-f]{8}-[0-9]{1,5}:[0-9]{1,18}-[0-9]{1,18}\s*$", "1f2e3d4c-0:1200-1300")

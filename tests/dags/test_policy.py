@@ -25,7 +25,7 @@ pytestmark = pytest.mark.airflow
 
 DAGS = Path(__file__).parents[2] / "dags"
 REPAIRS = ["repair_failed_windows", "repair_history", "repair_on_call"]
-DECISIONS = ["accept_loss", "decide_conflict", "restore_window", "take_windows"]
+DECISIONS = ["accept_loss", "restore_window", "take_windows"]
 REREAD = "reread_window"
 EXAMPLE = "example_downstream"
 OTHERS = ["announce_published", "audit_against_log", "expire_raw", "sweep_certified", "watch_deadlines"]

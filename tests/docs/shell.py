@@ -30,7 +30,7 @@ PATIENCE_SECONDS: Final = 300.0
 _ASSIGNMENT: Final = re.compile(r"[A-Z_]+=")
 _COMMENT: Final = re.compile(r"\s{2,}#\s.*$")
 _PLACEHOLDER: Final = re.compile(
-    r"\b(?:WINDOW|TIME|RANGE|REQUEST|ID|HASH|PORT|WEBHDFS)\b|/onceover/raw|(?<= )\.\.\.(?= )|2026-03-01"
+    r"\b(?:WINDOW|TIME|RANGE|REQUEST|PORT|WEBHDFS)\b|/onceover/raw|(?<= )\.\.\.(?= )|2026-03-01"
 )
 
 

@@ -19,8 +19,6 @@ PLACEHOLDERS = {
     "TIME": "2013-01-05T14:00Z",
     "RANGE": "1f2e3d4c-0:1200-1300",
     "REQUEST": "12",
-    "ID": "1f2e3d4c-00000-0000000000000001200",
-    "HASH": "00112233445566778899aabbccddeeff",
     "...": "2013-01-05T14:00Z",
 }
 # Options of other programs: spark-submit, airflow, Prometheus (--web.enable-...) and git; and what every command has.

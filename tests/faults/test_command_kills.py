@@ -1,4 +1,4 @@
-"""Commands that decide or change something, killed in the middle of it: nothing of it is there, and the next one does
+"""Commands that change something, killed in the middle of it: nothing of it is there, and the next one does
 it whole."""
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from tests.faults.conftest import Jobs
 from tests.faults.ends import assert_counts_once, end_lease
 from tests.faults.test_ingest_kills import read_group_offset
 from tests.integration.extras import produce, repair, sum_up
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane
 from tests.integration.planted_failures import (
-    append,
     count_certified,
-    encode_line,
     expire,
     lose_ledger,
     minutes,
@@ -33,7 +31,7 @@ from onceover_local.stack.process import wait_for
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 Lanes = Callable[..., Lane]
 NOON, NOON_TO_TEN = "2026-03-01T12:00Z", ("--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:10Z")
-TABLES = ('"window"', "certificate", "finding", "decision", "accepted_loss", "revision", "stored_offset", "taking",
+TABLES = ('"window"', "certificate", "finding", "accepted_loss", "revision", "stored_offset", "taking",
           "taken_window")  # fmt: skip
 
 
@@ -117,15 +115,6 @@ def test_killed_commands_change_nothing_and_are_repeated(lanes: Lanes) -> None:
     repair(lane)
     assert lane.aggregates() == sum_up([*range(10), *range(13, 20)])
 
-    append(lane, 5, encode_line(lane, 13, event(6, amount=99)))
-    repair_all(lane)
-    (contested,) = next(f for f in lane.explain(0)["findings"] if f["kind"] == "conflict")["evidence"]["contested"]
-    (kept,) = [each["hash"] for each in contested["contents"] if each["event_time"][11:16] == "12:03"]
-    decide = ("decide", lane.name, NOON, contested["id"], "--keep", kept, "--reason", "a test")
-    kill_while_it_waits(lane, of_table("decision"), *decide)
-    assert run(*decide).returncode == 0
-    repair_all(lane)
-    assert lane.aggregates() == sum_up([*range(10), *range(13, 20)])
     assert count_certified(lane) == 2
 
 
@@ -142,14 +131,6 @@ def take_under_kills(lane: Lane) -> None:
         assert run(*command).returncode == 0
         with lane.ledger() as ledger:
             assert [(each.windows, each.ticket) for each in list_takings(ledger, lane.name)] == after
-
-
-def repair_all(lane: Lane) -> None:
-    """Sweep, and repair what detection finds in these windows, until it finds nothing, at most four times."""
-    lane.sweep()
-    for _ in range(4):
-        if request := lane.detect(minutes(0, 10)).request_id:
-            lane.repair(request)
 
 
 @pytest.mark.largest

@@ -11,15 +11,14 @@ from tests.faults.conftest import Jobs
 from tests.faults.ends import end_lease
 from tests.integration.extras import repair
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import append, encode_line, list_gaps, minutes, replay, skip_to
-from tests.integration.program import run
+from tests.integration.planted_failures import list_gaps, minutes, replay, skip_to
 from tests.integration.releases import accept_nameless, make_nameless, release
 
 from onceover.fault_points import RepairStep, Step
 from onceover.ledger import drivers, expiries
 from onceover.ledger.takings import list_takings, take_windows
 from onceover.ledger.windows import WindowState, list_windows
-from onceover.model.window import format_moment, from_ms, to_ms
+from onceover.model.window import from_ms, to_ms
 from onceover.retention.expire import carry_out
 
 LENGTH = 5  # minutes of a window
@@ -164,23 +163,6 @@ def expire(walk: Walk) -> None:
     walk.has_lost_text, walk.has_expired = True, not due[0].compacted
 
 
-def contest(walk: Walk) -> None:
-    """Append a line of another content under the ID of a record of the newest window, and decide for the record."""
-    minute = walk.make_window()
-    offset, kept = next((n, x) for n, x in enumerate(walk.produced) if x and x[0] >= minute and x[1] == "a")
-    other = minute + (kept[0] + 1 - minute) % LENGTH
-    append(walk.lane, minute, encode_line(walk.lane, offset, event(other, amount=1_000)))
-    walk.lane.sweep()
-    assert walk.lane.repair(walk.lane.detect().request_id or 0).failed
-    (found,) = (f for f in walk.lane.explain(minute)["findings"] if f["kind"] == "conflict")
-    (contested,) = found["evidence"]["contested"]
-    time = format_moment(from_ms(NOON_MS + kept[0] * 60_000))[11:16]
-    (content,) = (c["hash"] for c in contested["contents"] if c["event_time"][11:16] == time)
-    window = format_moment(from_ms(NOON_MS + minute * 60_000))
-    done = run("decide", walk.lane.name, window, contested["id"], "--keep", content, "--reason", "a test")
-    assert done.returncode == 0, done.stderr
-
-
 def take(walk: Walk) -> None:
     land_twice(walk)
     walk.lane.ingest()
@@ -209,6 +191,6 @@ def spoil_row(walk: Walk) -> None:
 
 
 EVERY: tuple[Callable[[Walk], None], ...] = (
-    come_late, land_twice, kill_ingest, kill_repair, cut_over, release_all, skip_offsets, compact, expire, contest,
+    come_late, land_twice, kill_ingest, kill_repair, cut_over, release_all, skip_offsets, compact, expire,
     take, lose_lines, spoil_row,
 )  # fmt: skip

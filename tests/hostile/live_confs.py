@@ -35,7 +35,6 @@ def make_right(pipeline: str) -> dict[str, Conf]:
     return {
         "accept_loss": {**pick, **span, **why, "offsets": "1f2e3d4c-0:12-13", "kind": "expired"},
         "audit_against_log": {**pick, **span},
-        "decide_conflict": {**pick, **window, **why, "id": "all", "keep": "newest"},
         "expire_raw": {**why, "dry_run": False},
         "repair_history": {**pick, **why, "force": False},
         "repair_on_call": {**pick, **span, **why, "dry_run": False, "force": False, "plan": None},

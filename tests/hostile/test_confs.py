@@ -65,7 +65,7 @@ class Run:
 def build_door(dag: str, params: dict[str, Any]) -> Any:
     """Return the task of a DAG that reads the conf first, as the DAG wires it."""
     from onceover_airflow.operators.audit import AskAuditOperator
-    from onceover_airflow.operators.decisions import AcceptLossOperator, DecideOperator, RestoreOperator, TakeOperator
+    from onceover_airflow.operators.decisions import AcceptLossOperator, RestoreOperator, TakeOperator
     from onceover_airflow.operators.repair import DetectOperator
     from onceover_airflow.operators.reread import RereadOperator
     from onceover_airflow.operators.retention import RollUpOperator
@@ -75,7 +75,6 @@ def build_door(dag: str, params: dict[str, Any]) -> Any:
     doors: dict[str, Any] = {
         "accept_loss": lambda: AcceptLossOperator(**task),
         "audit_against_log": lambda: AskAuditOperator(**task),
-        "decide_conflict": lambda: DecideOperator(**task),
         "expire_raw": lambda: RollUpOperator(**{**task, "pipeline": "events"}),
         "repair_history": lambda: DetectOperator(
             **{**task, "pipeline": chosen_pipelines(params.get("pipeline"), KNOWN)[0]}, scope="run"

@@ -98,7 +98,7 @@ def repair(connection: Connection, registered: RegisteredPipeline, keys: Rows) -
     stage_rows(connection, registered.table, request.stage, keys)
     held = OffsetRange(KafkaPartition("0a1b2c3d", 0), 0, len(keys))
     digest = Digest(len(keys), 1, 2, 3, 4)
-    rebuilt = RebuiltWindow(len(keys), 0, 0, 0, 0, 0, 0, 90, (RebuiltRange(held, digest),))
+    rebuilt = RebuiltWindow(digest, len(keys), 90, (RebuiltRange(held, digest),))
     assert publish(connection, registered, request, ProvedWindow(claimed, rebuilt, accounted))
 
 

@@ -36,9 +36,6 @@ _WRONG: dict[str, tuple[Conf, ...]] = {
     "take_windows": (
         {"ticket": " "}, {"ticket": ESC}, {"release": True}, {"pipeline": "flights"}, {"from": DISTANT, "to": LAST},
     ),
-    "decide_conflict": (
-        {"id": "f" * 8 + "-99999-" + "9" * 19, "keep": "dead"}, {"keep": "dead"}, {"window": UNKNOWN},
-    ),
     "accept_loss": (
         {"offsets": "1f2e3d4c-0:13-12"}, {"offsets": "1f2e3d4c-0:0-" + "9" * 18}, {"offsets": "1f2e3d4c-99999:0-1"},
         {"kind": "overwritten"}, {"kind": "unreadable"},

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import minutes
 
 from onceover.config.endpoints import address
 from onceover.errors import TransientError
@@ -29,13 +28,6 @@ def land_and_cut(lane: Lane, stack: Stack) -> None:
     lane.ingest()
     assert lane.detect().certified == 2
     cut_log(stack, lane.topic, 3)
-
-
-def repair(lane: Lane, times: int = 3) -> None:
-    """Repair what detection finds, several times: a repair that finds a conflict leaves its windows to the next one."""
-    for _ in range(times):
-        if request := lane.detect(minutes(0, 15)).request_id:
-            lane.repair(request)
 
 
 def cut_log(stack: Stack, topic: str, offset: int) -> dict[str, bytes]:

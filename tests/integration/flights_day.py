@@ -12,11 +12,9 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.integration.lane import Lane
 from tests.integration.planted_failures import replay, skip_to
 from tests.integration.program import as_json, run
-from tests.raw_lines import change_record, encode_append
 
 from onceover.config.endpoints import address
 from onceover.ledger.migrate import upgrade_schema
-from onceover.lines.reference import decode
 from onceover_demo.flights import KAFKA_PARTITIONS, Flight, january
 
 THREE_DAYS_MS = 3 * 86_400_000
@@ -45,49 +43,23 @@ def produce(topic: str, flights: Iterable[Flight], later_ms: int = 0, kafka_part
 
 
 def plant(lane: Lane) -> Mapping[str, str]:
-    """Ingest the day and repair it: 10:00 held stray bytes, 14:00 was landed twice, an ID of 11:00 has two contents.
-    Kafka drops ten records that were never read. Returns what a reader puts for placeholders."""
+    """Ingest the day and repair it: 10:00 held stray bytes, 14:00 was landed twice. Kafka drops
+    ten records that were never read. Returns what a reader puts for placeholders."""
     upgrade_schema(address("postgres"))
     day = produce_day(lane.topic, records=5_200)
     lane.ingest()
     produce(lane.topic, _select_hour(day, 14)[:5])
     replay(lane)
     lane.ingest()
-    _append(lane, 10, b"\n00000001-00000-0000000")
-    _append(lane, 11, _make_conflict(lane, 11))
+    lane.hdfs().write(lane.layout.window_file(_FIRST), b"\n00000001-00000-0000000", append=True)
     lane.repair(lane.detect().request_id or 0)
     _lose_ten(lane, day, 1)
-    (conflict,) = [
-        found for found in as_json("explain", lane.name, "2013-01-05T11:00Z")["findings"] if found["kind"] == "conflict"
-    ]
-    (contested,) = conflict["evidence"]["contested"]
     (hole,) = json.loads(run("holes", lane.name, "--json").stdout)
-    return {
-        "ID": contested["id"],
-        "HASH": contested["contents"][0]["hash"],
-        "RANGE": hole["range"],
-        "2026-03-01": f"{datetime.now(UTC):%Y-%m-%d}",
-    }
+    return {"RANGE": hole["range"], "2026-03-01": f"{datetime.now(UTC):%Y-%m-%d}"}
 
 
 def _select_hour(day: Iterable[Flight], hour: int) -> list[Flight]:
     return [each for each in day if each.scheduled.hour == hour]
-
-
-def _window_file(lane: Lane, hour: int) -> str:
-    return lane.layout.window_file(datetime(2013, 1, 5, hour, tzinfo=UTC))
-
-
-def _append(lane: Lane, hour: int, content: bytes) -> None:
-    lane.hdfs().write(_window_file(lane, hour), content, append=True)
-
-
-def _make_conflict(lane: Lane, hour: int) -> bytes:
-    """Return an intact line with the ID of that window's first record and another delay."""
-    with lane.hdfs().read(_window_file(lane, hour)) as reader:
-        first = decode(next(text for text in reader.read().split(b"\n") if text))
-    value = json.loads(first.record.value or b"") | {"dep_delay": 999}
-    return encode_append(change_record(first, value=json.dumps(value).encode()))
 
 
 def _lose_ten(lane: Lane, day: list[Flight], kafka_partition: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 from tests.integration.extras import die_after
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import append, encode_line, expire, minutes, replay
+from tests.integration.planted_failures import append, encode_line, expire, replay
 from tests.own_stack import ROOT
 
 from onceover.fault_points import Step
@@ -99,15 +99,22 @@ def expire_unread(lane: Lane) -> Incident:
     )
 
 
-def contest_record(lane: Lane) -> Incident:
-    """Put one record's ID into raw a second time, in another window, with another content."""
+WRONG = event(1, amount=60)
+
+
+def forge_line(lane: Lane) -> Incident:
+    """Put a record's ID into its window's file a second time, with another content."""
     produced = {minute: minute for minute in range(10)}
     certify(lane, produced)
-    append(lane, 5, encode_line(lane, 0, event(6, amount=60)))
+    append(lane, 0, encode_line(lane, 0, WRONG))
     lane.sweep()
-    for _ in range(2):  # the first repair suspects the ID, the second compares its contents
-        lane.repair(lane.detect(minutes(0, 10)).request_id or 0)
-    return Incident("conflict", lane, "OnceoverWindowsOverdue", count(produced))
+    lane.repair(lane.detect().request_id or 0)
+    return Incident("forged line", lane, "OnceoverWindowsOverdue", count(produced))
+
+
+def take_out(lane: Lane) -> None:
+    path = lane.layout.window_file(from_ms(NOON_MS))
+    lane.overwrite(path, lane.read(path).replace(encode_line(lane, 0, WRONG), b""))
 
 
 def block_window(lane: Lane) -> Incident:

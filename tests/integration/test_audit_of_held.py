@@ -152,40 +152,14 @@ def test_audit_reads_files_that_the_ledger_does_not_know(lanes: Lanes) -> None:
 
 @pytest.mark.largest
 @pytest.mark.rare
-def test_two_contents_differ_until_a_person_decides(lanes: Lanes) -> None:
+def test_two_contents_under_one_epoch_differ(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(3))
     certify(lane)
     append(lane, 0, encode_line(lane, 1, event(0, amount=9)))
     row = read_row(lane.audit())
     assert count_differing(row) == {"several contents or windows in raw": 1}
-    assert (row["equal"], row["not_compared"]) == (False, "a person decides which content of an ID counts")
-    equal = []
-    for content in list_contents(lane):
-        decide(lane, 1, content)
-        equal.append(lane.audit()["equal"])
-    assert sorted(equal) == [False, True], "the rows count the one that landed"
-
-
-def list_contents(lane: Lane) -> list[str]:
-    """Return the hashes of the contents that the conflict's finding names, after a repair that found it."""
-    lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0)
-    with lane.ledger() as ledger:
-        found = ledger.execute(
-            "SELECT evidence FROM onceover.finding WHERE pipeline = %s AND kind = 'conflict'", [lane.name]
-        ).fetchone()
-    assert found is not None
-    (contested,) = found["evidence"]["contested"]
-    return [content["hash"] for content in contested["contents"]]
-
-
-def decide(lane: Lane, offset: int, kept: str) -> None:
-    with lane.ledger() as ledger:
-        ledger.execute(
-            "INSERT INTO onceover.decision (pipeline, window_start, generation, kafka_partition, record_offset, kept, "
-            "who, why) VALUES (%s, %s, %s, 0, %s, %s, 'me', 'a test')",
-            [lane.name, NOON, find_source(lane).generation, offset, kept],
-        )
+    assert (row["equal"], row["not_compared"]) == (False, "IDs have several contents under one leader epoch")
 
 
 @pytest.mark.largest

@@ -14,10 +14,11 @@ from tests.airflow_home import DAGS, name_airflow_home
 from tests.integration.extras import repair
 from tests.integration.lane import Lane, event
 from tests.integration.ledger_backup import back_up, put_back
-from tests.integration.planted_failures import append, encode_line, expire, minutes, replay, skip_to
+from tests.integration.planted_failures import expire, replay, skip_to
 from tests.integration.program import run
 
 from onceover.cli.arguments import get_user
+from onceover.ledger import frontiers
 from onceover.ledger.database import Connection
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
@@ -43,25 +44,25 @@ for name, form in json.loads(forms).items():
 """
 
 
-def make_lane_to_decide(lane: Lane) -> tuple[str, str, str]:
-    """Plant a conflict, lost offsets, and rows that a repair replaced; return the ID, a content, and the offsets."""
+def make_lane_to_decide(lane: Lane) -> str:
+    """Plant lost offsets, and rows that a repair replaced; return the offsets."""
     lane.produce([*(event(n, amount=n) for n in range(10)), event(11, amount=11)])
     replay(lane)
     lane.ingest()
     repair(lane)
-    append(lane, 5, encode_line(lane, 0, event(6, amount=60)))
-    lane.sweep()
-    for _ in range(2):  # the first repair suspects the ID, the second compares its contents
-        lane.repair(lane.detect(minutes(0, 10)).request_id or 0)
-    (contested,) = next(f for f in lane.explain(0)["findings"] if f["kind"] == "conflict")["evidence"]["contested"]
-    (kept,) = [each["hash"] for each in contested["contents"] if each["event_time"][11:16] == "12:06"]
     lane.produce(event(12) for _ in range(3))
     skip_to(lane, 14)
     expire(lane, 14)
     lane.produce([event(21)])
     with lane.driver() as driver:
         driver.turn()
-    return contested["id"], kept, f"{contested['id'].partition('-')[0]}-0:11-14"
+    (hole,) = read_lost(lane)
+    return hole
+
+
+def read_lost(lane: Lane) -> list[str]:
+    with lane.open() as context:
+        return [str(each) for each in frontiers.read_holes(context.ledger, lane.name)]
 
 
 def read_all(ledger: Connection, since: datetime) -> dict[str, list[str]]:
@@ -95,7 +96,7 @@ def run_dags(forms: Mapping[str, object]) -> None:
 
 def test_decision_by_dag_writes_what_the_command_writes(lanes: Callable[..., Lane]) -> None:
     lane = lanes()
-    record, kept, lost = make_lane_to_decide(lane)
+    lost = make_lane_to_decide(lane)
     span, why = {"from": NOON, "to": HALF}, {"pipeline": lane.name, "reason": WHY}
     with lane.ledger() as ledger:
         (since,) = (row["now"] for row in ledger.execute("SELECT clock_timestamp() AS now"))
@@ -104,7 +105,6 @@ def test_decision_by_dag_writes_what_the_command_writes(lanes: Callable[..., Lan
 
     for command in (
         ("take", lane.name, "--from", NOON, "--to", HALF, "--ticket", "INC-42"),
-        ("decide", lane.name, NOON, record, "--keep", kept, "--reason", WHY),
         ("accept-loss", lane.name, lost, "--from", NOON, "--to", HALF, "--reason", WHY),
         ("restore", lane.name, "2026-03-01T12:10Z", "--reason", WHY),
     ):
@@ -119,7 +119,6 @@ def test_decision_by_dag_writes_what_the_command_writes(lanes: Callable[..., Lan
     run_dags(
         {
             "take_windows": {**why, **span, "ticket": "INC-42", "reason": None},
-            "decide_conflict": {**why, "window": NOON, "id": record, "keep": kept},
             "accept_loss": {**why, **span, "offsets": lost},
             "restore_window": {**why, "window": "2026-03-01T12:10Z"},
         }
@@ -133,4 +132,4 @@ def test_decision_by_dag_writes_what_the_command_writes(lanes: Callable[..., Lan
         assert named.rowcount == 1, "the restore's request names its run"
         assert read_all(ledger, since) == by_commands
     changed = {name.partition(".")[2] for name in before if before[name] != by_commands[name]}
-    assert changed >= {"taking", "taken_window", "decision", "accepted_loss", "revision", '"window"', lane.name}
+    assert changed >= {"taking", "taken_window", "accepted_loss", "revision", '"window"', lane.name}

@@ -18,7 +18,7 @@ from tests.integration.extras import (
     sum_up,
 )
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import append, count_certified, expire, list_gaps, minutes
+from tests.integration.planted_failures import append, count_certified, encode_line, expire, list_gaps, minutes
 from tests.raw_lines import change_record, encode_append
 
 from onceover.model.finding_kinds import Kind
@@ -52,7 +52,7 @@ def test_appended_and_lost_records_count_by_their_lines(lanes: Lanes) -> None:
     assert lane.verify(from_ms(NOON_MS))["equal"]
     assert (lane.audit()["differing"], lane.audit()["unaccounted"]) == (0, 0)
     rests_on = lane.explain(0)["certificate_rests_on"]
-    assert (rests_on["basis"], sum(end - start for _, _, start, end in rests_on["extras"])) == ("raw", 25)
+    assert (rests_on["basis"], sum(end - start for _, _, start, end, _ in rests_on["extras"])) == ("raw", 25)
     assert "25 records among them that had landed nowhere" in lane.explain_text(0)
 
 
@@ -134,7 +134,7 @@ def test_late_line_of_an_accepted_loss_counts(lanes: Lanes) -> None:
 
 
 @pytest.mark.rare
-def test_extra_with_two_contents_waits_for_a_decision(lanes: Lanes) -> None:
+def test_extra_with_two_contents_waits_for_a_person(lanes: Lanes) -> None:
     lane = land(lanes, 10)
     (near,) = (x for _, x in lane.lines() if x.record.offset == 4)
     mark_deleted_topic(lane)
@@ -142,9 +142,9 @@ def test_extra_with_two_contents_waits_for_a_decision(lanes: Lanes) -> None:
     append(lane, 0, encode_append(*forged))
     assert len(lane.sweep().differing) == 1
     ((_, reason),) = lane.repair(lane.detect().request_id or 0).failed
-    assert "1 ID has more than one content" in reason
-    (finding,) = (each for each in lane.explain(0)["findings"] if each["kind"] == Kind.CONFLICT)
-    assert "00000000-00000-0000000000000000001" in str(finding["evidence"])
+    assert "1 ID with two contents under one leader epoch: 00000000-0:1-2" in reason
+    (finding,) = (each for each in lane.explain(0)["findings"] if each["kind"] == Kind.FAILED_PROOF)
+    assert finding["evidence"]["reason"] == reason
     assert lane.aggregates() == sum_up(range(10))
 
 
@@ -165,6 +165,15 @@ def test_extra_counts_in_one_window_alone(lanes: Lanes) -> None:
     request = lane.detect(minutes(0, 10), by_value=True).request_id
     assert lane.repair(request or 0).failed == ()
     assert count_certified(lane) == 2, "VALUE dates it within the first window"
+
+
+@pytest.mark.rare
+def test_line_of_an_id_that_landed_elsewhere_counts_there_alone(lanes: Lanes) -> None:
+    lane = land(lanes, 10)
+    append(lane, 5, encode_line(lane, 0, event(6, amount=60)))
+    assert len(lane.sweep().differing) == 1
+    repair(lane)
+    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(10)), 2)
 
 
 def mark_deleted_topic(lane: Lane) -> None:

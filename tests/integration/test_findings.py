@@ -9,18 +9,13 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-import xxhash
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import append, copy_line, encode_line, fail, minutes, replay
 
 from onceover.context import PipelineContext
-from onceover.errors import TransientError, UsageError
+from onceover.errors import TransientError
 from onceover.explain.page import read_strip
-from onceover.ledger import decisions
-from onceover.lines.reference import encode_content
-from onceover.model.conflict import Decision
 from onceover.model.finding_kinds import Kind
-from onceover.model.record import parse_id
 from onceover.model.window import from_ms
 from onceover.repair.freeze import freeze
 from onceover.spark.hdfs_leases import Leases
@@ -189,46 +184,21 @@ def test_unfinished_batch_is_named_until_a_driver_takes_over(lanes: Lanes) -> No
     assert (after.findings, after.certified) == ((), 1)
 
 
-def test_id_with_two_contents_is_published_only_after_a_decision(lanes: Lanes) -> None:
+def test_two_contents_are_refused_until_one_is_taken_out(lanes: Lanes) -> None:
     lane = lanes()
     land(lane)
+    path = lane.layout.window_file(from_ms(NOON_MS))
+    content = lane.read(path)
     append(lane, 0, encode_line(lane, 0, event(0, amount=70)))
-    detection = lane.detect()
-    (refused,) = lane.repair(detection.request_id or 0).failed
-    assert "1 ID has more than one content" in refused[1]
+    (refused,) = lane.repair(lane.detect().request_id or 0).failed
+    assert "1 ID with two contents under one leader epoch" in refused[1]
     assert lane.aggregates() == RIGHT
-    contested = next(f for f in lane.explain(0)["findings"] if f["kind"] == "conflict")["evidence"]["contested"]
-    ((record_id, contents),) = [(s["id"], s["contents"]) for s in contested]
-    assert len(contents) == 2
-    with lane.ledger() as ledger:
-        source, offset = parse_id(record_id.encode())
-        with pytest.raises(UsageError, match="has the contents"):
-            decisions.record_decision(
-                ledger, lane.name, from_ms(NOON_MS), Decision(source, offset, "0" * 32), "me", "why"
-            )
-        landed_hash = read_content_hash(lane, 70)
-        decisions.record_decision(
-            ledger, lane.name, from_ms(NOON_MS), Decision(source, offset, landed_hash), "me", "the leader"
-        )
-    assert len(lane.repair(lane.detect(minutes(0, 5)).request_id or 0).confirmed) == 1
-    assert lane.aggregates() == {(0.0, "a"): (5, 80, 70)}, "the content that was decided on"
-    (*_, certificate) = list_certificates(lane)
-    assert len(certificate["decisions"]) == 1
-    assert lane.verify(from_ms(NOON_MS))["equal"], "the decision is part of what is recomputed"
-
-
-@pytest.mark.rare
-def test_id_in_two_windows_is_misdated_and_published_in_neither(lanes: Lanes) -> None:
-    lane = lanes()
-    lane.produce([*FIVE, event(7, amount=7)])
-    lane.ingest()
-    append(lane, 5, encode_line(lane, 0, event(6, amount=60)))
-    detection = lane.detect(minutes(0, 10), force=True)
-    failed = lane.repair(detection.request_id or 0).failed
-    assert ["1 ID has more than one event time" in why for _, why in failed] == [True, True]
-    kinds = [{Kind(f["kind"]) for f in lane.explain(m)["ledger"]["findings"]} for m in (0, 5)]
-    assert kinds == [{Kind.MISDATED, Kind.CONFLICT}, {Kind.MISDATED, Kind.CONFLICT, Kind.UNACCOUNTED_BYTES}]
-    assert lane.aggregates() == {(0.0, "a"): (5, 10, 4), (5.0, "a"): (1, 7, 7)}
+    explained = lane.explain(0)
+    assert Kind.FAILED_PROOF in {f["kind"] for f in explained["findings"]}
+    assert any("put it back without" in step["text"] for step in explained["next_steps"])
+    lane.overwrite(path, content)
+    assert len(lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).confirmed) == 1
+    assert (lane.aggregates(), lane.explain(0)["findings"]) == (RIGHT, [])
 
 
 @pytest.mark.rare
@@ -257,20 +227,7 @@ def test_bytes_appended_after_the_freeze_are_left_to_the_next(lanes: Lanes) -> N
     assert len(lane.repair(lane.detect(minutes(0, 5)).request_id or 0).confirmed) == 1
 
 
-def read_content_hash(lane: Lane, amount: int) -> str:
-    """Return the hash of the content with that amount."""
-    record = next(x for _, x in lane.lines() if x.record.value and f'"amount": {amount}}}'.encode() in x.record.value)
-    return xxhash.xxh3_128_hexdigest(encode_content(record.record))
-
-
 def join_text(finding: dict[str, Any]) -> str:
     from onceover.explain.finding_text import describe_finding
 
     return describe_finding(finding["kind"], finding["evidence"]).what
-
-
-def list_certificates(lane: Lane) -> list[Any]:
-    with lane.ledger() as ledger:
-        return ledger.execute(
-            "SELECT * FROM onceover.certificate WHERE pipeline = %s ORDER BY certificate_id", [lane.name]
-        ).fetchall()

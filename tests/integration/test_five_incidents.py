@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.rare, pytest.m
 Lanes = Callable[..., Lane]
 
 
-DAGS = ("repair_on_call", "decide_conflict", "accept_loss", "reread_window")
+DAGS = ("repair_on_call", "accept_loss", "reread_window")
 REPAIR = r"Repair [\d,]+ windows?"
 
 
@@ -138,15 +138,12 @@ def resolve_expired_hole(night: Night, incident: Incident) -> None:
         expect(hands.main).to_contain_text("certified but for an accepted loss")
 
 
-def resolve_conflict(night: Night, incident: Incident) -> None:
+def resolve_forged_line(night: Night, incident: Incident) -> None:
     with night.wake(incident) as hands:
         hands.open_trouble()
-        for amount in (0, 60):
-            expect(hands.main.get_by_role("radio", name=f'"amount": {amount}}}')).to_be_visible()
-        hands.click(hands.main.get_by_role("radio", name='"amount": 0}'))
-        hands.act("Decide", "the producer sent this one")
-        hands.go_on()
-        hands.click(hands.main.get_by_role("link", name=" to "))  # of both windows that hold a content
+        expect(hands.main).to_contain_text("1 ID with two contents under one leader epoch")
+        expect(hands.main).to_contain_text("put it back without the wrong lines, and repair the window")
+        incidents.take_out(incident.lane)
         hands.repair()
 
 
@@ -163,7 +160,7 @@ def test_five_incidents_are_resolved_with_the_page(lanes: Lanes, stack: Stack, a
         (incidents.double_numbers(lanes()), resolve_doubled_numbers, "exact"),
         (incidents.kill_ingest(lanes()), resolve_dead_ingest, "exact"),
         (incidents.expire_unread(lanes()), resolve_expired_hole, "exact but for accepted losses"),
-        (incidents.contest_record(lanes()), resolve_conflict, "exact"),
+        (incidents.forge_line(lanes()), resolve_forged_line, "exact"),
         (incidents.block_window(lanes()), resolve_blocked_window, "exact"),
     ]
     names = {incident.lane.name for incident, _, _ in planted}

@@ -1,4 +1,4 @@
-"""The tests of other files once more, with raw on HBase: extras, conflicts, audits, retention, rebuilds, rereads."""
+"""The tests of other files once more, with raw on HBase: extras, audits, retention, rebuilds, rereads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import psutil
 import pytest
 from tests.integration import (
     test_audit,
-    test_conflicts,
     test_extras,
     test_ledger_rebuild,
     test_release,
@@ -30,7 +29,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
 lane = test_retention.lane
 AGAIN = (
     test_audit.test_audit_agrees_after_repair_and_names_each_difference,
-    test_conflicts.test_extra_with_two_contents_counts_as_decided,
+    test_extras.test_extra_with_two_contents_waits_for_a_person,
     test_extras.test_appended_and_lost_records_count_by_their_lines,
     test_ledger_rebuild.test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same,
     test_release.test_lost_ledger_is_rebuilt_with_its_releases,
@@ -42,7 +41,7 @@ AGAIN = (
 )
 IN_REST_ALONE = (
     test_audit.test_audit_agrees_after_repair_and_names_each_difference,
-    test_conflicts.test_extra_with_two_contents_counts_as_decided,
+    test_extras.test_extra_with_two_contents_waits_for_a_person,
     test_release.test_lost_ledger_is_rebuilt_with_its_releases,
     test_retention.test_killed_expiry_resumes_between_its_steps,
     test_retention.test_late_record_in_a_moved_file_is_brought_back,

@@ -1,19 +1,17 @@
-"""A ledger rebuilt from raw: expired and compacted windows, gaps, several contents of an ID, and runs that failed."""
+"""A ledger rebuilt from raw: expired and compacted windows, gaps, records in two windows, and runs that failed."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import cast
+from dataclasses import replace
 
 import pytest
 from tests.integration.compaction import FIVE_PAST, NOON, expire_text, make_certified_lane, read_compacted, spoil_rows
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import (
     append,
-    count_certified,
     delete_window,
-    encode_line,
     expire,
     list_gaps,
     lose_ledger,
@@ -21,12 +19,13 @@ from tests.integration.planted_failures import (
     produce_transaction,
 )
 from tests.integration.test_ledger_rebuild import certify, read_certificates
+from tests.raw_lines import encode_append
 
 from onceover.config.endpoints import address
 from onceover.detection import holes
 from onceover.detection.holes import accept_loss
 from onceover.errors import TransientError, UsageError
-from onceover.ledger import conflicts, frontiers, losses, rebuilt
+from onceover.ledger import frontiers, losses, rebuilt
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import connect
 from onceover.ledger.drivers import as_driver
@@ -258,7 +257,7 @@ def test_half_registered_ledger_is_rebuilt_whole(lanes: Lanes) -> None:
             "reach, end_offset) VALUES (%s, %s, 0, '', 20, 20, 20, 20)", [lane.name, generation],
         )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conflicts, "record_contents", _fail)
+        patch.setattr(rebuilt, "insert_compacted_files", _fail)
         with pytest.raises(TransientError):
             lane.rebuild()
     with lane.ledger() as ledger:
@@ -271,28 +270,16 @@ def test_half_registered_ledger_is_rebuilt_whole(lanes: Lanes) -> None:
 
 
 @pytest.mark.rare
-def test_id_with_two_contents_is_a_conflict_of_both_windows(lanes: Lanes) -> None:
+def test_record_in_two_windows_counts_in_the_later_one_alone(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(10)])
+    lane.produce([event(n, amount=n) for n in range(10)])
     certify(lane)
-    append(lane, 5, encode_line(lane, 2, event(7, amount=9)))
+    (line,) = (each for _, each in lane.lines() if each.record.offset == 2)
+    append(lane, 5, encode_append(replace(line, event_ms=NOON_MS + 7 * 60_000)))  # as a version would that dates it so
     lose_ledger()
-    result = lane.rebuild()
-    assert (result.written.conflicts, result.written.records) == (1, 10)
-    with lane.ledger() as ledger:
-        rows = ledger.execute(
-            "SELECT record_offset, window_start, length(content) AS n FROM onceover.conflict WHERE pipeline = %s "
-            "ORDER BY window_start", [lane.name],
-        ).fetchall()  # fmt: skip
-    assert [tuple(row.values()) for row in rows] == [
-        (2, from_ms(NOON_MS), 32), (2, from_ms(NOON_MS + 5 * 60_000), 32)
-    ]  # fmt: skip
-    lane.ingest()
-    detection = lane.detect()
-    assert {str(f.kind) for failed in detection.failed for f in failed.findings} >= {"conflict"}
-    lane.repair(detection.request_id or 0)
-    assert count_certified(lane) == 0, "neither window, until a person decides"
-    assert cast(int, lane.aggregates()[(0.0, "a")][0]) == 5
+    assert lane.rebuild().written.records == 10
+    assert len(certify(lane)) == 2
+    assert lane.aggregates() == {(0.0, "a"): (4, 8, 4), (5.0, "a"): (6, 37, 9)}
 
 
 def _fail(*_: object) -> None:

@@ -51,14 +51,14 @@ def judge(held: DataFrame, bounds: Bounds, *, is_compacted: bool) -> DataFrame:
     )
     in_raw = F.col("raw_contents") > 0
     several = F.col("contents") > 1
-    undecided = F.col("kept").isNull()
+    is_old = F.coalesce(F.col("log_epoch") != F.col("leader_epoch"), F.lit(False))  # from before the log was cut
     apart = (
         F.when(several & (F.col("raw_contents") > 1), Difference.SEVERAL)
         .when(several, Difference.OTHER_CONTENT)
         .when(F.col("is_lost"), Difference.STATED_LOST)
-        .when(~in_raw & undecided, Difference.NOT_IN_RAW)
+        .when(~in_raw, Difference.NOT_IN_RAW)
         .when(
-            ~F.col("in_kafka") & F.col("is_in_log") & undecided,
+            ~F.col("in_kafka") & F.col("is_in_log") & ~is_old,
             Difference.COMPACTED if is_compacted else Difference.NOT_IN_LOG,
         )
         .when(in_raw & _is_in_other_file(), Difference.OTHER_WINDOW)

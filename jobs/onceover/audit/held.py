@@ -1,6 +1,6 @@
 """The records that Kafka's log and raw hold, as one set: a row for each ID and content, interpreted by its contract.
 
-The ledger is asked for contract versions, releases and decisions only. So records that it does not know are here too.
+The ledger is asked for contract versions and releases only. So records that it does not know are here too.
 
 log: offset ranges -> interpreted by version \\
                                                -> one shuffle by ID -> a row an ID and content, with where it is
@@ -9,27 +9,25 @@ raw: lines -> interpreted by version /
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from onceover.model.conflict import Decision
 from onceover.model.contract import Contracts
 from onceover.model.digest import HALVES
+from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import OffsetRange
 from onceover.model.record import ID_COLUMNS
 from onceover.model.release import Release
-from onceover.spark import lines
 from onceover.spark.contract_versions import add_missing_measures, interpret_each
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
 from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
 from onceover.spark.source import KafkaSource, read_ranges
 
-_LINE = ("intact", "event_ms", *ID_COLUMNS, "kafka_timestamp", "key", "value", *HALVES)
-_DECIDED = "generation string, kafka_partition int, offset bigint, kept string"
+_LINE = ("intact", "event_ms", *ID_COLUMNS, "leader_epoch", "kafka_timestamp", "key", "value", *HALVES)
 
 
 def read_log(
@@ -78,10 +76,11 @@ def read_raw(
     return select_held(records, contracts, in_kafka=False, file_ms=F.col("file_ms"))
 
 
-def hold(sides: Sequence[DataFrame], decisions: Collection[Decision], low: int | None, high: int | None) -> DataFrame:
-    """Join the log and raw, or one of them, by ID. Return a row for each ID and content, those left out that a decision
-    rejected: its window (QUARANTINE for none), whether it is `in_kafka`, its number of `lines`, and their files.
-    `contents` and `raw_contents` count the rows of the ID; with a `kept` one the ID was decided.
+def hold(sides: Sequence[DataFrame], low: int | None, high: int | None) -> DataFrame:
+    """Join the log and raw, or one of them, by ID. Return a row for each ID and content: its window (QUARANTINE for
+    none), whether it is `in_kafka`, its number of `lines`, their files, and the newest `leader_epoch` under which it
+    was read; `log_epoch` is that of the record which the log has under the ID. `contents` and `raw_contents` count the
+    rows of the ID with that epoch: an old and a new one are both right where the log was cut in between.
 
     With bounds, only IDs that have a content or a line in the windows of `[low, high)`, in ms.
     """
@@ -97,18 +96,22 @@ def hold(sides: Sequence[DataFrame], decisions: Collection[Decision], low: int |
         .groupBy(*ID_COLUMNS, *HALVES, "window_ms", *inputs)
         .agg(
             F.max("in_kafka").alias("in_kafka"),
+            F.coalesce(F.max("leader_epoch"), F.lit(NO_EPOCH)).alias("leader_epoch"),
             F.count(F.when(~F.col("in_kafka"), 1)).alias("lines"),
             F.min(F.when(is_window, F.col("file_ms"))).alias("first_file"),
             F.max(F.when(is_window, F.col("file_ms"))).alias("last_file"),
         )
-        .transform(_add_decisions(decisions))
-        .where(F.col("kept").isNull() | (F.col("kept") == lines.hash_content()))
     )
     if low is not None:
         wanted = F.max((within | file_within).cast("int")).over(by_id)
         distinct = distinct.withColumn("wanted", wanted).where("wanted = 1").drop("wanted")
-    return distinct.withColumn("contents", F.count(F.lit(1)).over(by_id)).withColumn(
-        "raw_contents", F.count(F.when(F.col("lines") > 0, 1)).over(by_id)
+    of_reading = Window.partitionBy(*ID_COLUMNS, "leader_epoch")
+    return distinct.withColumns(
+        {
+            "contents": F.count(F.lit(1)).over(of_reading),
+            "raw_contents": F.count(F.when(F.col("lines") > 0, 1)).over(of_reading),
+            "log_epoch": F.max(F.when(F.col("in_kafka"), F.col("leader_epoch"))).over(by_id),
+        }
     )
 
 
@@ -119,6 +122,7 @@ def select_held(records: DataFrame, contracts: Contracts, *, in_kafka: bool, fil
     inputs = [name for name in records.columns if name.startswith(("k_", "m_"))]
     return records.select(
         *ID_COLUMNS,
+        "leader_epoch",
         *HALVES,
         window_ms.cast("bigint").alias("window_ms"),
         file_ms.alias("file_ms"),
@@ -131,13 +135,3 @@ def _add_released_version(releases: Iterable[Release]) -> Callable[[DataFrame], 
     """Add `released_version`, the contract version of IDs that were released, if there are any."""
     taken = [(offsets, release.version) for release in releases for offsets in release.ranges]
     return looked_up(taken, "released_version") if taken else lambda records: records
-
-
-def _add_decisions(decisions: Collection[Decision]) -> Callable[[DataFrame], DataFrame]:
-    """Add `kept`, the hash of the content that a decision kept, null for nearly every record."""
-    rows = [(d.source.generation, d.source.kafka_partition, d.offset, d.kept) for d in decisions]
-    if not rows:
-        return lambda records: records.withColumn("kept", F.lit(None).cast("string"))
-    return lambda records: records.join(
-        F.broadcast(records.sparkSession.createDataFrame(rows, _DECIDED)), list(ID_COLUMNS), "left"
-    )

@@ -104,7 +104,7 @@ def _compare_held(
             return found
         offsets, size = sum(map(len, plan.to_audit)), sum(file.length for file in files)
         log.info("reading %d offsets of Kafka's log and %d files of raw, %.1f MiB", offsets, len(files), size / 2**20)
-        held = hold(sides, statement.decisions, low, high).persist(StorageLevel.MEMORY_AND_DISK)
+        held = hold(sides, low, high).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             with choose_codegen(spark, size):
                 first = first or find_first_offsets(held.where("lines > 0"))

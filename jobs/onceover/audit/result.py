@@ -38,7 +38,7 @@ class HeldRecords:
     lines: int = 0
     unaccounted: int = 0
     conflicts: int = 0
-    digest: Digest = EMPTY  # of the IDs with one content, or a decided one
+    digest: Digest = EMPTY  # without IDs that have several contents under one leader epoch
 
     @property
     def count(self) -> int:

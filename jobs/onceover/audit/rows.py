@@ -42,7 +42,7 @@ def compare_rows(
         if start is None:
             window.not_compared = "records in quarantine are not counted"
         elif window.has_conflict:
-            window.not_compared = "a person decides which content of an ID counts"
+            window.not_compared = "IDs have several contents under one leader epoch"
         elif is_expired and not is_log_whole:
             expired += 1
             window.not_compared = "its raw has expired, and what Kafka no longer holds cannot be compared"

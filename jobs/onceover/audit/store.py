@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 from psycopg.types.json import Jsonb
@@ -17,7 +16,6 @@ from onceover.ledger.digest_columns import read_count
 from onceover.ledger.extras import list_extras
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.releases import list_releases
-from onceover.model.conflict import Decision
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import CompactedFile
@@ -66,7 +64,6 @@ class LedgerStatement:
     accounted: tuple[OffsetRange, ...]
     lost: tuple[OffsetRange, ...]
     unreadable: tuple[OffsetRange, ...]
-    decisions: tuple[Decision, ...]
     releases: tuple[Release, ...]
     has_expired_quarantine: bool
 
@@ -178,31 +175,19 @@ def read_statement(
             "LIMIT 1",
             [pipeline],
         ).fetchone()
-        extras = coalesce(chain.from_iterable(list_extras(connection, pipeline).values()))
+        extras = [each.offsets for spans in list_extras(connection, pipeline).values() for each in spans]
+        accounted = coalesce((*read_accounted(connection, pipeline), *extras))
         return LedgerStatement(
             windows=read_windows(connection, pipeline, start, end),
             origins={_parse_source(row): row["origin"] for row in bounds},
             reaches={_parse_source(row): row["reach"] for row in bounds},
             begun=begun,
-            accounted=coalesce((*read_accounted(connection, pipeline), *extras)),
-            lost=subtract(_read_ranges(connection, losses + "'lost'", pipeline), extras),
+            accounted=accounted,
+            lost=subtract(_read_ranges(connection, losses + "'lost'", pipeline), accounted),
             unreadable=_read_ranges(connection, losses + "'unreadable'", pipeline),
-            decisions=_read_decisions(connection, pipeline),
             releases=list_releases(connection, pipeline),
             has_expired_quarantine=expired_day is not None,
         )
-
-
-def _read_decisions(connection: Connection, pipeline: str) -> tuple[Decision, ...]:
-    """Return the last decision about each ID."""
-    rows = connection.execute(
-        """
-        SELECT DISTINCT ON (generation, kafka_partition, record_offset) generation, kafka_partition, record_offset, kept
-        FROM onceover.decision WHERE pipeline = %s ORDER BY 1, 2, 3, decision_id DESC
-        """,
-        [pipeline],
-    )
-    return tuple(Decision(_parse_source(row), row["record_offset"], row["kept"]) for row in rows)
 
 
 def _read_ranges(connection: Connection, query: str, pipeline: str) -> tuple[OffsetRange, ...]:

@@ -26,7 +26,7 @@ from onceover.model.window import format_moment, to_ms
 from onceover.repair.folded import FoldedRebuild
 from onceover.repair.freeze import list_compacted, list_texts
 from onceover.repair.proof import prove
-from onceover.repair.spare import drop_spare
+from onceover.repair.second_look import look_again
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
 from onceover.spark.range_join import looked_up
@@ -70,14 +70,14 @@ def verify_window(
                     context.raw_address,
                     registered.contracts,
                     claimed,
-                    certified.accounted,
-                    certified.extras,
+                    (),
+                    [each.offsets for each in certified.extras],
                     texts,
                     compacted=replacing,
                 )
             ) as rebuild,
         ):
-            rebuilt = drop_spare(context, rebuild, claimed, rebuild.collect()).get(start)
+            rebuilt = look_again(context, rebuild, claimed, rebuild.collect()).get(start)
             if rebuilt is None:
                 return rebuild.failures[start]
             aggregated = rebuild.aggregate()

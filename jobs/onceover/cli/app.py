@@ -25,7 +25,7 @@ class Program(LazyGroup):
         "Inspect": ("windows", "explain", "holes", "doctor"),
         "Repair": ("repair", "requests", "reread", "restore"),
         "Verify": ("verify", "audit", "sweep"),
-        "Decide": ("decide", "accept-loss", "take"),
+        "Decide": ("accept-loss", "take"),
         "Maintain": ("quarantine", "compact", "retention", "offsets", "ledger"),
         "Run": ("ingest", "metrics", "pipelines"),
     }

@@ -78,11 +78,15 @@ def _use(spark: SparkSession) -> None:
     )  # fmt: skip
     contracts, whole = Contracts((_CONTRACT,)), [OffsetRange(_SOURCE, 0, 100)]
     read = records.transform(interpret(_CONTRACT)).withColumns(
-        {"generation": F.lit(_SOURCE.generation), **{half: F.lit(0).cast("bigint") for half in HALVES}}
+        {
+            "generation": F.lit(_SOURCE.generation),
+            "leader_epoch": F.lit(0),
+            **{half: F.lit(0).cast("bigint") for half in HALVES},
+        }
     )
     log = select_held(read, contracts, in_kafka=True, file_ms=F.lit(None).cast("bigint"))
     raw = select_held(read, contracts, in_kafka=False, file_ms=F.lit(0).cast("bigint"))
-    held = hold([log, raw], (), None, None).persist()
+    held = hold([log, raw], None, None).persist()
     judged = judge(held, Bounds(whole, (), (), whole, ()), is_compacted=False)
     count_windows(judged)
     list(format_copy_lines(aggregate_held(judged, _CONTRACT), columns.names))

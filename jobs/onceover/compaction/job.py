@@ -23,14 +23,14 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import StoredCertificate, read_certificate
 from onceover.ledger.compactions import CompactionDue
 from onceover.model.digest import Digest
-from onceover.model.offsets import coalesce
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import format_moment, to_ms
+from onceover.model.wording import pluralize
 from onceover.raw.frozen_file import FrozenText
 from onceover.repair.folded import FoldedRebuild
 from onceover.repair.progress import WindowProgress
 from onceover.repair.proof import prove
-from onceover.repair.spare import drop_spare
+from onceover.repair.second_look import look_again
 from onceover.spark import compacted_files
 from onceover.spark.failure import isolate_failures
 from onceover.spark.raw_lines import LineFile
@@ -120,13 +120,13 @@ class CompactRun:
                     self._raw_address,
                     self._registered.contracts,
                     claimed,
-                    coalesce(chain.from_iterable(each.accounted for each in certified.values())),
-                    tuple(chain.from_iterable(each.extras for each in certified.values())),
+                    (),
+                    [each.offsets for of_window in certified.values() for each in of_window.extras],
                     texts,
                 )
             ) as rebuild,
         ):
-            rebuilt = drop_spare(self._context, rebuild, claimed, rebuild.collect())
+            rebuilt = look_again(self._context, rebuild, claimed, rebuild.collect())
             right: list[CompactionDue] = []
             for due in (due for due in group if due.window_start in certified):
                 why = rebuild.failures.get(due.window_start) or _find_difference(
@@ -210,6 +210,8 @@ def _find_difference(due: CompactionDue, certified: StoredCertificate, rebuilt: 
     if reasons:
         more = f"; and {len(reasons) - 1} more" if len(reasons) > 1 else ""
         return f"raw differs from its certificate: {reasons[0]}{more}"
+    if rebuilt.repeated:
+        return f"{pluralize(rebuilt.repeated, 'record')} landed under two leader epochs, and a compacted file has one"
     if rebuilt.digest != due.digest:
         return f"raw holds {rebuilt.digest}, its certificate says {due.digest}"
     return None

@@ -10,13 +10,11 @@ from onceover.ledger.batches import list_in_flight
 from onceover.ledger.blocked import list_blocked
 from onceover.ledger.certificates import FROZEN
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
-from onceover.ledger.conflicts import read_contested
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count, read_digest
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.log_cuts import LOG_MAY_DIFFER
 from onceover.ledger.windows import count_open_windows
-from onceover.model.conflict import UNCONTESTED, Contested
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence, Finding
 from onceover.model.finding_kinds import Kind
@@ -153,9 +151,8 @@ def read_evidence(
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         starts = list(read_versions(connection, pipeline, start, end, every, open_ones=open_ones))
         rows = connection.execute(_EVIDENCE, {"pipeline": pipeline, "starts": starts}).fetchall()
-        contested = read_contested(connection, pipeline, starts)
         return EvidenceSnapshot(
-            evidence=tuple(_build_evidence(row, contested) for row in rows),
+            evidence=tuple(_build_evidence(row) for row in rows),
             accounted=tuple(read_accounted(connection, pipeline)),
             in_flight=list_in_flight(connection, pipeline),
             findings=(
@@ -168,7 +165,7 @@ def read_evidence(
         )
 
 
-def _build_evidence(row: Mapping[str, object], contested: Mapping[datetime, Contested]) -> Evidence:
+def _build_evidence(row: Mapping[str, object]) -> Evidence:
     values: dict[str, object] = dict(row)
     has_certificate = bool(values["has_certificate"])
     return Evidence(
@@ -188,7 +185,6 @@ def _build_evidence(row: Mapping[str, object], contested: Mapping[datetime, Cont
         landing_set=_ids(values["landing_ids"]),
         has_extras=bool(values["has_extras"]),
         compacted=parse_compacted(row),
-        contested=contested.get(_moment(values["window_start"]), UNCONTESTED),
     )
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from onceover.context import PipelineContext
 from onceover.ledger.certificates import reopen_certified
-from onceover.ledger.extras import list_extras
-from onceover.ledger.landed_offsets import read_accounted
-from onceover.model.offsets import intersect
+from onceover.ledger.extras import list_extras, list_landed_spans
+from onceover.model.log_history import intersect_spans
 
 
 def reopen_extras(context: PipelineContext) -> None:
@@ -15,6 +14,7 @@ def reopen_extras(context: PipelineContext) -> None:
     extras = list_extras(context.ledger, context.name)
     if not extras:
         return
-    accounted = tuple(read_accounted(context.ledger, context.name))
-    landed = (start for start, ranges in extras.items() if intersect(accounted, ranges))
-    reopen_certified(context.ledger, context.name, landed)
+    offsets = [each.offsets for spans in extras.values() for each in spans]
+    landed = list_landed_spans(context.ledger, context.name, offsets)
+    reopened = (start for start, spans in extras.items() if intersect_spans(spans, landed))
+    reopen_certified(context.ledger, context.name, reopened)

@@ -87,7 +87,7 @@ def judge_windows(
         time.sleep(0.2)
     second = _look_once(connection, pipeline, files, window_range, every, open_ones)
     unsettled = {j.evidence.window_start for j in first.judgements if j.may_change}
-    # A new suspicion may be due to a batch that began since the first look: the next detection judges that window.
+    # A new finding may be due to a batch that began since the first look: the next detection judges that window.
     kept = tuple(j for j in second.judgements if not j.may_change or j.evidence.window_start in unsettled)
     return replace(second, judgements=kept, changing=second.changing + len(second.judgements) - len(kept))
 

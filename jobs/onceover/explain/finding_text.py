@@ -90,17 +90,6 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
             how = f"Its last repair says: {evidence['reason']}."
         case Kind.CORRUPT_LINE:
             what, how = _agree_in_number(what, evidence["lines"], "line"), _SCAN
-        case Kind.CONFLICT if evidence.get("suspected") and not evidence["ids"]:
-            what = "Offsets landed more than once, perhaps with different contents: Kafka's log was cut."
-            suspected = pluralize(evidence["suspected"], "offset")
-            how = f"{suspected} to compare; the next repair does, if raw of all their windows holds them."
-        case Kind.MISDATED | Kind.CONFLICT:
-            what, how = _agree_in_number(what, evidence["ids"], "ID"), _list_contested(evidence)
-        case Kind.DECIDED:
-            how = (
-                f"{pluralize(evidence['decisions'], 'decision')} since the certificate, and "
-                f"{pluralize(evidence['landed'], 'decided ID')} in landings since."
-            )
         case _:
             assert_never(kind)
     return FindingText(what, how)
@@ -143,19 +132,6 @@ def _describe_cut(evidence: Mapping[str, Any]) -> str:
 
 
 _SCAN = "A repair read every line of the window file and counted them."
-
-
-def _list_contested(evidence: Mapping[str, Any]) -> str:
-    shown = [
-        f"{record['id']}: "
-        + " or ".join(f"{c['hash']} ({_name_event_time(c['event_time'])})" for c in record["contents"])
-        for record in evidence.get("contested", ())
-    ]
-    return " ".join([_SCAN, *(f"{text}." for text in shown[:_MOST_PAIRS])])
-
-
-def _name_event_time(event_time: object) -> str:
-    return "in quarantine" if event_time is None else f"event time {event_time}"
 
 
 def _agree_in_number(what: str, number: int, noun: str) -> str:

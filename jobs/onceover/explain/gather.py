@@ -17,7 +17,7 @@ from onceover.ledger.log_cuts import WHY_CUT
 from onceover.ledger.window_history import read_window_history
 from onceover.ledger.windows import WindowState
 from onceover.model.finding import Finding, is_log_cut
-from onceover.model.finding_kinds import BY_SCAN, CONTESTED, RAW_DAMAGE, Kind
+from onceover.model.finding_kinds import BY_SCAN, RAW_DAMAGE, Kind
 from onceover.model.remedies import Remedy
 from onceover.model.window import Window, WindowRange
 
@@ -76,16 +76,11 @@ class WindowFacts:
 
     @property
     def steps(self) -> list[Remedy]:
-        findings = self.findings
-        kinds = [str(row["kind"]) for row in findings] + [str(f.kind) for f in self.of_pipeline]
-        undecided = [row["evidence"].get("ids") for row in findings if row["kind"] in CONTESTED]
-        judged = {f.kind for f in self.judged or ()}
-        is_decided = Kind.DECIDED in judged and not judged & CONTESTED  # what a scan noted stays until a repair
+        kinds = [str(row["kind"]) for row in self.findings] + [str(f.kind) for f in self.of_pipeline]
         window = self.rows["window"]
         failed, compares = self._failures, window["rows_without_raw"]
         return list_next_steps(
             self.pipeline, self.window, self.state, kinds, self.changing, failed, compares, self.has_unknown_compacted,
-            nothing_to_decide=is_decided or all(ids == 0 for ids in undecided),
             is_log_cut=is_log_cut(self.of_pipeline),
         )  # fmt: skip
 

@@ -9,8 +9,6 @@ from onceover.model.finding_kinds import Kind, failures
 from onceover.model.remedies import (
     CERTIFY,
     COMPARE,
-    DECIDE,
-    DECIDE_ALL,
     DECLARE,
     LOOK,
     LOOK_AFTER,
@@ -18,10 +16,11 @@ from onceover.model.remedies import (
     REPAIR,
     REREAD,
     RESTORE,
+    TAKE_OUT,
     TAKE_OVER,
     Remedy,
 )
-from onceover.model.repair_failure import lacks_lines
+from onceover.model.repair_failure import RepairFailure, lacks_lines
 from onceover.model.window import Window, format_moment
 
 _WAIT: Final = Remedy(
@@ -43,14 +42,12 @@ def list_next_steps(
     failed: Collection[str] = (),
     rows_without_raw: bool = False,
     has_unknown_compacted: bool = False,
-    nothing_to_decide: bool = False,
     is_log_cut: bool = False,
 ) -> list[Remedy]:
     """Return the steps for the window's state, the codes of its last repair if that failed, and its and its pipeline's
     findings; never empty. `rows_without_raw`: a rebuild of the ledger found its rows without their raw.
-    `has_unknown_compacted`: beside its text is a compacted file that the ledger does not know. `nothing_to_decide`: its
-    conflict is offsets that a repair compares first, or is decided. `is_log_cut`: Kafka's log was cut, and no window is
-    certified."""
+    `has_unknown_compacted`: beside its text is a compacted file that the ledger does not know. `is_log_cut`: Kafka's
+    log was cut, and no window is certified."""
     about_pipeline = {kind for kind in Kind if not kind.meaning.of_window}
     names = {"pipeline": pipeline, "window": str(window), "end": format_moment(window.end)}
     about_window = (
@@ -58,10 +55,7 @@ def list_next_steps(
         if state == "expired" and rows_without_raw
         else _list_window_steps(state, set(kinds) - about_pipeline, changing, failed)
     )
-    helpless = set() if has_unknown_compacted else {TAKE_OVER}
-    if nothing_to_decide:
-        helpless |= {DECIDE, DECIDE_ALL}
-    helpful = [step for step in about_window if step not in helpless]
+    helpful = [step for step in about_window if has_unknown_compacted or step is not TAKE_OVER]
     helpful = [LOOK if step is LOOK_AFTER and number == 0 else step for number, step in enumerate(helpful)]
     if is_log_cut:
         helpful = list(dict.fromkeys(_WAIT if _is_repair(step) else step for step in helpful))
@@ -86,7 +80,10 @@ def _list_window_steps(state: str, kinds: Collection[str], changing: bool, faile
         return [
             Remedy("A repair holds it now. Look again in a minute; the hold of a repair that died expires by then.")
         ]
-    first = dict.fromkeys(step for kind in Kind if kind in kinds for step in kind.meaning.first)
+    # A wrong line beside one that landed is nothing that raw has lost.
+    has_two = RepairFailure.TWO_CONTENTS in failed
+    about = [kind for kind in Kind if kind in kinds and not (has_two and kind is Kind.FAILED_PROOF)]
+    first = dict.fromkeys([*([TAKE_OUT] if has_two else ()), *(step for kind in about for step in kind.meaning.first)])
     if state == "expired":
         return [Remedy("Nothing: its raw has expired, so it can be neither judged nor repaired.")]
     if state == "open" and REREAD in first:
@@ -95,7 +92,7 @@ def _list_window_steps(state: str, kinds: Collection[str], changing: bool, faile
         return [Remedy("Detection judges it once it has closed. If it never closes:", "onceover doctor")]
     if changing:
         return [Remedy("A batch is landing in it right now. Try again in a few seconds.")]
-    if lacks_lines(failed):
+    if lacks_lines(failed) and not has_two:
         first = dict.fromkeys((*first, RESTORE, REREAD, *([DECLARE] if state == "blocked" else ())))
     if state == "blocked":
         blocked = "Resolve what it was blocked for, if anything; Airflow does not retry this window by itself."

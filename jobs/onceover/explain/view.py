@@ -168,12 +168,10 @@ def describe_certificate_basis(facts: WindowFacts) -> str | None:
         )
     if rests_on["evaluated_by"]:
         parts.append(f"lines evaluated by {' and '.join(map(_describe_versions, rests_on['evaluated_by']))}")
-    if extras := parse_offset_ranges(rests_on["extras"]):
-        parts.append(f"{pluralize(sum(map(len, extras)), 'record')} among them that had landed nowhere")
+    if extras := sum(end - start for _, _, start, end, _ in rests_on["extras"]):
+        parts.append(f"{pluralize(extras, 'record')} among them that had landed nowhere")
     if lost := rests_on["lost_offsets"]:
         parts.append(f"accepted losses of {pluralize(lost, 'offset')}")
-    if decided := rests_on["decisions"]:
-        parts.append(f"{pluralize(decided, 'decision')} about IDs with several contents")
     versions = rests_on["contract_versions"]
     parts.append(f"contract {' and '.join(map(str, versions))}" if versions else "no landing")
     return f"It rests on {'; '.join(parts)}."

@@ -10,7 +10,7 @@ from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger import frontiers, landed_offsets
 from onceover.ledger.database import Connection
-from onceover.ledger.drivers import Epoch
+from onceover.ledger.drivers import Epoch, has_other_versions
 from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.root import OwnedRoot
 from onceover.ledger.unreadable import list_unreadable
@@ -24,7 +24,11 @@ log = logging.getLogger(__name__)
 
 class ReadPositions:
     """The next offset of each Kafka partition, for one driver. If its sink skips what has landed, so is it here, except
-    offsets under which the log has other records since: those are read again."""
+    offsets under which the log has other records since: those are read again.
+
+    Once two versions of what evaluates have read the pipeline, nothing that landed is read again, whatever the sink:
+    the other one may date a record into another window, and it would count in both.
+    """
 
     def __init__(
         self,
@@ -40,6 +44,7 @@ class ReadPositions:
         self._comparison = LogComparison(connection, epoch.pipeline, epoch)
         self._diverged: Mapping[int, int] = {}
         self._planned = False
+        self._skips_landed = policy.skips_landed or has_other_versions(connection, epoch)
 
     def find(self, facts: TopicFacts) -> Mapping[int, int]:
         """Return each Kafka partition's next offset to read, after recording it in the ledger and the offset store."""
@@ -85,20 +90,19 @@ class ReadPositions:
         return at
 
     def list_unknown(self, generation: str) -> list[OffsetRange]:
-        """Return offsets that landed without leader epochs, the first of each Kafka partition: read again once, their
-        contents are compared."""
+        """Return offsets that landed without leader epochs, the first of each Kafka partition: read again once."""
         return self._comparison.list_unknown(generation)
 
     def list_landed(self, ranges: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
         """Return which of these offsets have landed and are skipped: none unless what landed is."""
-        if not self._policy.skips_landed:
+        if not self._skips_landed:
             return ()
         return landed_offsets.list_landed(self._connection, self._epoch.pipeline, ranges)
 
     def leave_fresh(self, ranges: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
         """Return those of the offsets to be read that must not have landed: none unless what landed is skipped, and
         none that is read again on purpose."""
-        if not self._policy.skips_landed or not ranges:
+        if not self._skips_landed or not ranges:
             return ()
         generation = ranges[0].source.generation
         cut = [
@@ -119,7 +123,7 @@ class ReadPositions:
             p = piece.source.kafka_partition
             if piece.source == sources.get(p) and piece.start <= moved[p] < piece.end:
                 moved[p] = min(piece.end, facts.end[p])
-                if self._policy.skips_landed:
+                if self._skips_landed:
                     log.warning("%s-%d: offsets %d to %d are settled in the ledger, and are not read again",
                                 facts.topic, p, at[p], moved[p] - 1)  # fmt: skip
         return moved

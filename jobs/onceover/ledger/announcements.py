@@ -18,10 +18,6 @@ _WAITING = "r.announced_at IS NULL AND (r.before ->> 'revision') <> (r.after ->>
 _VIA = f"""
   CASE WHEN q.dag_id IS NOT NULL THEN 'DAG' WHEN q.who = '{EAGER}' AND q.why = '{EAGER_WHY}'
     AND q.range_start IS NULL AND o.state <> 'restored' THEN 'ingest' ELSE 'command line' END"""
-# Of the certificate that the repair wrote, 0 until it has written one: a restore never does.
-_DECISIONS = """
-  coalesce((SELECT max(cardinality(c.decisions)) FROM onceover.certificate c WHERE c.pipeline = o.pipeline
-    AND c.window_start = o.window_start AND c.repair_id = o.repair_id), 0)"""
 
 _OFFER = f"""
 WITH waiting AS (
@@ -30,7 +26,7 @@ WITH waiting AS (
 offered AS (
   UPDATE onceover.repair r SET announced_in = %(run)s FROM waiting WHERE waiting.repair_id = r.repair_id
   RETURNING r.*)
-SELECT o.pipeline, q.request_id, q.who, q.why, q.dag_id, q.run_id, o.state, {_VIA} AS via, {_DECISIONS} AS decisions,
+SELECT o.pipeline, q.request_id, q.who, q.why, q.dag_id, q.run_id, o.state, {_VIA} AS via,
   o.window_start AS start, w.window_end AS "end",
   (o.after ->> 'revision')::integer AS revision, (o.before #>> '{{control,records}}')::bigint AS before,
   (o.after #>> '{{control,records}}')::bigint AS after

@@ -12,13 +12,12 @@ from onceover.ledger import losses
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_arrays
 from onceover.ledger.drivers import Epoch, require_epoch
-from onceover.ledger.frontiers import advance
+from onceover.ledger.frontiers import advance, read_reach
 from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.range_reads import note_read_until, record_read
 from onceover.ledger.refills import mark_landed
 from onceover.ledger.rollups import keep_apart
-from onceover.ledger.suspicions import Suspicion, find_suspicions, read_reach, record_suspicions
 from onceover.ledger.windows import bump_versions, lock_windows
 from onceover.model.batch import Landing, RangeRead, require_all_landed
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -79,18 +78,16 @@ def land_batch(
 
     Raises LandingMismatchError unless the landings hold exactly what the reader delivered, FencedError if the batch was
     superseded meanwhile, BusyError if an accepted loss concerns more windows meanwhile, TransientError
-    if one of the offsets that are to be `fresh` has landed meanwhile. Bumps the windows' versions. Offsets that landed
-    before under another leader epoch become suspicions, and reopen the windows of both.
+    if one of the offsets that are to be `fresh` has landed meanwhile. Bumps the windows' versions.
     """
     ids = [piece.offsets for piece in read]
     with connection.transaction():
         require_epoch(connection, epoch)
         own = [landing.window_start for landing in landings if landing.window_start]
-        stating, found = _find_concerned(connection, epoch.pipeline, read, landings)
-        windows = chain(own, stating, *(each.windows for each in found))
-        locked = lock_rows(connection, epoch.pipeline, windows, {piece.source for piece in ids})
-        stating, found = _find_concerned(connection, epoch.pipeline, read, landings)
-        require_locked(epoch.pipeline, locked, chain(stating, *(each.windows for each in found)))
+        stating = losses.list_stating(connection, epoch.pipeline, ids)
+        locked = lock_rows(connection, epoch.pipeline, chain(own, stating), {piece.source for piece in ids})
+        stating = losses.list_stating(connection, epoch.pipeline, ids)
+        require_locked(epoch.pipeline, locked, stating)
         _require_unlanded(connection, epoch.pipeline, fresh)
         count_landings(connection, epoch, batch_id, read, landings, read)
         if stating:  # a loss was accepted, and its records landed after all
@@ -103,7 +100,6 @@ def land_batch(
             advance(connection, epoch.pipeline, list(pieces))
         note_read_until(connection, epoch.pipeline, read)
         mark_landed(connection, epoch.pipeline, batch_id)
-        record_suspicions(connection, epoch.pipeline, found)
 
 
 def _require_unlanded(connection: Connection, pipeline: str, fresh: Sequence[OffsetRange]) -> None:
@@ -112,14 +108,6 @@ def _require_unlanded(connection: Connection, pipeline: str, fresh: Sequence[Off
         raise TransientError(
             f"{landed[0]} of {pipeline} has landed meanwhile; the batch does not count, and is planned again without it"
         )
-
-
-def _find_concerned(
-    connection: Connection, pipeline: str, read: Sequence[RangeRead], landings: Sequence[Landing]
-) -> tuple[list[datetime], list[Suspicion]]:
-    """Return the windows that state these offsets as lost, and the offsets that landed before."""
-    stating = losses.list_stating(connection, pipeline, [piece.offsets for piece in read])
-    return stating, find_suspicions(connection, pipeline, read, landings)
 
 
 def count_landings(

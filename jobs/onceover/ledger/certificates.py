@@ -17,13 +17,13 @@ from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.decisions import read_decisions
 from onceover.ledger.digest_columns import digest_columns, read_count, read_digest
-from onceover.ledger.gap_sets import parse_ranges, ranges_as_json, store_gaps
+from onceover.ledger.gap_sets import parse_ranges, parse_spans, ranges_as_json, spans_as_json, store_gaps
 from onceover.ledger.landings import read_landings_up_to
 from onceover.ledger.windows import lock_windows
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
+from onceover.model.log_history import EpochSpan
 from onceover.model.offsets import OffsetRange, compute_frontier, subtract
 
 EXACT, BUT_FOR_LOSSES = "exact", "exact but for accepted losses"
@@ -49,7 +49,7 @@ class RawProof:
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """One window as it was judged: the version, the landings and offset ranges that were used, and the result. `extras`
-    are the IDs of records that count though they have landed nowhere; the ledger alone certifies no window with one."""
+    are records that count though they have landed nowhere; the ledger alone certifies no window with one."""
 
     window_start: datetime
     window_end: datetime
@@ -62,7 +62,7 @@ class Certificate:
     who: str
     why: str
     raw: RawProof | None = field(default=None)
-    extras: Sequence[OffsetRange] = ()
+    extras: Sequence[EpochSpan] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class StoredCertificate:
 
     claimed: ClaimedWindow
     accounted: tuple[OffsetRange, ...]
-    extras: tuple[OffsetRange, ...]
+    extras: tuple[EpochSpan, ...]
     digest: Digest
     frozen_length: int
     is_valid: bool
@@ -82,7 +82,7 @@ class StoredCertificate:
 def certify(connection: Connection, registered: RegisteredPipeline, stated: Certificate) -> int:
     """Record the certificate of a window, inside the transaction that holds the window's row. Returns its ID.
 
-    The certificate also states the window's accepted losses and the decisions about its conflicts.
+    The certificate also states the window's accepted losses.
     """
     raw = stated.raw
     spans, gap_set_id = store_gaps(connection, registered.name, stated.accounted)
@@ -92,22 +92,19 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
           SELECT coalesce(range_agg(int8range(loss_id, loss_id + 1)), '{}') AS ids FROM onceover.accepted_loss
           WHERE pipeline = %(pipeline)s AND first_window <= %(start)s AND %(start)s < end_window
             AND relanded_at IS NULL
-        ), decided AS (
-          SELECT coalesce(array_agg(decision_id ORDER BY decision_id), '{}') AS ids FROM onceover.decision
-          WHERE pipeline = %(pipeline)s AND window_start = %(start)s
         ), fresh AS (
           INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
             code_version, last_landing, landings, accounted, frontiers, frozen_length, records, high1, low1, high2,
             low2, aggregate_records, aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, by_value,
-            before, after, who, why, losses, decisions, verdict, extras, gap_set_id)
+            before, after, who, why, losses, verdict, extras, gap_set_id)
           SELECT %(pipeline)s, %(start)s, %(end)s, %(version)s, %(basis)s, %(contract_version)s,
             %(code_version)s, %(last_landing)s, %(landings)s, %(accounted)s, %(frontiers)s, %(frozen_length)s,
             %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s, %(records)s, %(rows)s, %(hash)s,
             %(repair_id)s, %(lines_read)s, %(duplicates)s, %(by_value)s, %(before)s, %(after)s, %(who)s, %(why)s,
-            lost.ids, decided.ids,
+            lost.ids,
             CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END,
             %(extras)s, %(gap_set_id)s
-          FROM lost, decided RETURNING certificate_id, basis, losses)
+          FROM lost RETURNING certificate_id, basis, losses)
         UPDATE onceover."window" SET certificate_id = fresh.certificate_id, certified_version = %(version)s,
           certified_basis = CASE WHEN fresh.losses = '{}' THEN fresh.basis ELSE 'loss' END,
           tries = 0, blocked_at = NULL, blocked_why = NULL, overdue_reported_at = NULL
@@ -141,7 +138,7 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             "why": stated.why,
             "exact": EXACT,
             "but": BUT_FOR_LOSSES,
-            "extras": Jsonb(ranges_as_json(stated.extras)),
+            "extras": Jsonb(spans_as_json(stated.extras)),
         },
     ).fetchone()
     return int(row["certificate_id"]) if row else 0
@@ -188,11 +185,10 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
             version=row["version"],
             landings=read_landings_up_to(connection, pipeline, window_start, row["last_landing"]),
             certified=None,
-            decisions=read_decisions(connection, row["decisions"]),
             compacted=parse_compacted(row),
         ),
         accounted=subtract(parse_ranges(row["accounted"]), parse_ranges(row["gaps"] or ())),
-        extras=parse_ranges(row["extras"]),
+        extras=parse_spans(row["extras"]),
         digest=read_digest(row),
         frozen_length=row["text_frozen"],
         is_valid=row["version"] == row["window_version"],

@@ -108,12 +108,31 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
     return epoch
 
 
+UNKNOWN_VERSION: Final = "unknown"
+"""Of the Spark that evaluated what a rebuild of the ledger found in raw."""
+
+
 def record_versions(connection: Connection, epoch: Epoch, spark_version: str, zone_data: str) -> None:
     """Record by which code and which Spark, with which time zone data, this driver's records are evaluated."""
     connection.execute(
         "UPDATE onceover.driver_epoch SET code_version = %s, spark_version = %s, zone_data = %s WHERE holder = %s",
         [__version__, spark_version, zone_data, epoch.holder],
     )
+
+
+def has_other_versions(connection: Connection, epoch: Epoch) -> bool:
+    """Return whether other code, another Spark or other time zone data evaluated earlier records of the pipeline, or
+    may have, before its ledger was rebuilt."""
+    row = connection.execute(
+        """
+        SELECT 1 FROM onceover.driver_epoch e JOIN onceover.driver_epoch own ON own.holder = %s
+        WHERE e.pipeline = own.pipeline AND e.spark_version IS NOT NULL
+          AND (e.code_version, e.spark_version, e.zone_data)
+            IS DISTINCT FROM (own.code_version, own.spark_version, own.zone_data) LIMIT 1
+        """,
+        [epoch.holder],
+    ).fetchone()
+    return row is not None
 
 
 def is_alive(connection: Connection, pipeline: str) -> bool:

@@ -2,47 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.database import Connection
-from onceover.ledger.gap_sets import parse_ranges
+from onceover.ledger.gap_sets import parse_spans
 from onceover.ledger.landed_offsets import read_accounted
+from onceover.model.log_history import EpochSpan, cut_at_epochs, intersect_spans
 from onceover.model.offsets import KafkaPartition, OffsetRange, intersect
 
 
-def list_extras(connection: Connection, pipeline: str) -> dict[datetime, tuple[OffsetRange, ...]]:
-    """Return the windows whose last certificate counts extras, with the IDs of these."""
+def list_extras(
+    connection: Connection, pipeline: str, *, of_expired: bool = False
+) -> dict[datetime, tuple[EpochSpan, ...]]:
+    """Return the windows whose last certificate counts extras, with these; `of_expired` windows, too."""
     rows = connection.execute(
         """
         SELECT w.window_start, c.extras FROM onceover.certificate c
         JOIN onceover."window" w ON w.pipeline = c.pipeline AND w.window_start = c.window_start
           AND w.certificate_id = c.certificate_id
-        WHERE c.pipeline = %s AND c.extras <> '[]' AND w.expired_at IS NULL ORDER BY 1
+        WHERE c.pipeline = %s AND c.extras <> '[]' AND (%s OR w.expired_at IS NULL) ORDER BY 1
         """,
-        [pipeline],
+        [pipeline, of_expired],
     )
-    return {row["window_start"]: parse_ranges(row["extras"]) for row in rows}
+    return {row["window_start"]: parse_spans(row["extras"]) for row in rows}
 
 
-def explain_wait(connection: Connection, pipeline: str, extras: Sequence[OffsetRange]) -> str | None:
+def list_landed_spans(connection: Connection, pipeline: str, offsets: Iterable[OffsetRange]) -> list[EpochSpan]:
+    """Return what landed of these offsets, in any window, by leader epoch. Asks nothing if none of them landed."""
+    landed = intersect(read_accounted(connection, pipeline), offsets)
+    if not landed:
+        return []
+    rows = connection.execute(
+        """
+        SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset, r.leader_epochs
+        FROM unnest(%(generations)s::text[], %(partitions)s::integer[], %(starts)s::bigint[], %(ends)s::bigint[])
+          AS g (generation, kafka_partition, start_offset, end_offset)
+        JOIN (SELECT batch_id, generation, kafka_partition, start_offset, end_offset, leader_epochs
+          FROM onceover.batch_range UNION ALL SELECT *, '[]' FROM onceover.exact_range) r
+          ON r.generation = g.generation AND r.kafka_partition = g.kafka_partition
+          AND r.start_offset < g.end_offset AND g.start_offset < r.end_offset
+        JOIN onceover.batch b USING (batch_id)
+        WHERE b.pipeline = %(pipeline)s AND b.state = 'landed'
+        """,
+        {
+            "pipeline": pipeline,
+            "generations": [each.source.generation for each in landed],
+            "partitions": [each.source.kafka_partition for each in landed],
+            "starts": [each.start for each in landed],
+            "ends": [each.end for each in landed],
+        },
+    )
+    spans = (span for row in rows for span in cut_at_epochs(_read_range(row), row["leader_epochs"]))
+    return intersect_spans(spans, [EpochSpan(each, None) for each in landed])  # a range may lie in an accepted loss
+
+
+def explain_wait(connection: Connection, pipeline: str, extras: Sequence[EpochSpan]) -> str | None:
     """Return why these extras cannot count now: one has landed, or a batch of a live driver may still land it. None if
     they can."""
-    if landed := intersect(read_accounted(connection, pipeline), extras):
-        return f"{landed[0]}, which had landed nowhere, has landed meanwhile; the window is judged again"
-    if begun := intersect(_list_begun(connection, pipeline), extras):
+    offsets = [each.offsets for each in extras]
+    if landed := intersect_spans(extras, list_landed_spans(connection, pipeline, offsets)):
+        return f"{landed[0].offsets}, which had landed nowhere, has landed meanwhile; the window is judged again"
+    if begun := intersect(_list_begun(connection, pipeline), offsets):
         return f"a batch in flight may still land {begun[0]}; the next repair judges the window again"
     return None
 
 
 def find_other_window(
-    connection: Connection, pipeline: str, start: datetime, extras: Sequence[OffsetRange]
+    connection: Connection, pipeline: str, start: datetime, extras: Sequence[EpochSpan]
 ) -> tuple[datetime, OffsetRange] | None:
     """Return another window whose certificate counts one of these extras, with its offset."""
-    for other, ranges in list_extras(connection, pipeline).items():
-        if other != start and (both := intersect(ranges, extras)):
-            return other, both[0]
+    for other, spans in list_extras(connection, pipeline, of_expired=True).items():
+        if other != start and (both := intersect_spans(spans, extras)):
+            return other, both[0].offsets
     return None
 
 
@@ -53,7 +86,9 @@ def _list_begun(connection: Connection, pipeline: str) -> list[OffsetRange]:
         "WHERE batch_id = ANY(%s) ORDER BY 1, 2, 3",
         [sorted(list_in_flight(connection, pipeline))],
     )
-    return [
-        OffsetRange(KafkaPartition(row["generation"], row["kafka_partition"]), row["start_offset"], row["end_offset"])
-        for row in rows
-    ]
+    return list(map(_read_range, rows))
+
+
+def _read_range(row: Mapping[str, object]) -> OffsetRange:
+    generation, kafka_partition, start, end, *_ = row.values()
+    return OffsetRange(KafkaPartition(str(generation), int(str(kafka_partition))), int(str(start)), int(str(end)))

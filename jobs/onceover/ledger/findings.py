@@ -13,10 +13,6 @@ from onceover.ledger.windows import cut_into_chunks, lock_windows
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import BY_SCAN, Kind
 
-_KEPT: Final = BY_SCAN - {Kind.CONFLICT}
-"""Only a repair resolves these; conflicts that a scan finds are in the ledger from then on."""
-
-
 _NOTE: Final = """
   INSERT INTO onceover.finding (pipeline, window_start, kind, evidence) VALUES (%s, %s, %s, %s)
   ON CONFLICT (pipeline, window_start, kind) WHERE resolved_at IS NULL
@@ -52,7 +48,7 @@ def record_windows_findings(connection: Connection, pipeline: str, found: Mappin
         [
             pipeline,
             list(found),
-            [str(kind) for kind in Kind if kind not in _KEPT],
+            [str(kind) for kind in Kind if kind not in BY_SCAN],
             [start for start, _ in noted],
             [str(finding.kind) for _, finding in noted],
         ],
@@ -73,7 +69,7 @@ def record_findings(
     for finding in findings:
         seen.add(finding.kind)
         note_finding(connection, pipeline, window_start, finding)
-    gone = [str(kind) for kind in Kind if kind not in seen and (kind in _KEPT) == by_scan]
+    gone = [str(kind) for kind in Kind if kind not in seen and (kind in BY_SCAN) == by_scan]
     connection.execute(
         """
         UPDATE onceover.finding SET resolved_at = now(), resolution = 'no longer there'

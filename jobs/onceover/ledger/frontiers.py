@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from onceover.ledger.database import Connection
@@ -23,9 +23,9 @@ _SETTLED = """
 
 
 EXTRAS_ARE_SETTLED: Final = """
-  NOT EXISTS (SELECT FROM jsonb_array_elements(c.extras) extra JOIN onceover.kafka_partition k
+  NOT EXISTS (SELECT FROM jsonb_array_elements(c.extras) extra LEFT JOIN onceover.kafka_partition k
     ON k.pipeline = c.pipeline AND k.generation = extra ->> 0 AND k.kafka_partition = (extra ->> 1)::integer
-    WHERE (extra ->> 3)::bigint > k.frontier)"""
+    WHERE coalesce((extra ->> 3)::bigint > k.frontier, true))"""
 """Whether nothing reads the offsets of the extras of certificate c again, as each is an accepted loss."""
 
 
@@ -93,6 +93,14 @@ def retire_generations(connection: Connection, epoch: Epoch, living: str) -> Non
             "AND (reach < greatest(end_offset, high_watermark) OR truncated_from IS NOT NULL)",
             [epoch.pipeline, living],
         )
+
+
+def read_reach(connection: Connection, pipeline: str) -> dict[KafkaPartition, int]:
+    """Return the end of what may have landed: nearly every batch begins there, and overlaps nothing."""
+    rows = connection.execute(
+        "SELECT generation, kafka_partition, reach FROM onceover.kafka_partition WHERE pipeline = %s", [pipeline]
+    )
+    return {KafkaPartition(row["generation"], row["kafka_partition"]): row["reach"] for row in rows}
 
 
 def read_holes(connection: Connection, pipeline: str) -> list[OffsetRange]:
@@ -203,35 +211,3 @@ def advance_over_all(connection: Connection, pipeline: str, source: KafkaPartiti
         """,
         {"pipeline": pipeline, "generation": source.generation, "partition": source.kafka_partition},
     )
-
-
-def extend(connection: Connection, pipeline: str, settled: Iterable[OffsetRange]) -> None:
-    """Take in offsets that settled without being read: origin and reach extend to them, and the frontier advances.
-
-    Below an earlier origin little is settled yet: the frontier begins at the new origin, and what is missing between is
-    a hole. The log is compared with them once more: it may grow over them.
-    """
-    hulls: dict[KafkaPartition, tuple[int, int]] = {}
-    for piece in settled:
-        low, high = hulls.get(piece.source, (piece.start, piece.end))
-        hulls[piece.source] = min(low, piece.start), max(high, piece.end)
-    for source, (low, high) in sorted(hulls.items()):
-        connection.execute(
-            """
-            INSERT INTO onceover.kafka_partition AS k
-              (pipeline, generation, kafka_partition, topic_id, origin, frontier, reach, end_offset)
-            VALUES (%(pipeline)s, %(generation)s, %(partition)s, 'unknown, of generation ' || %(generation)s, %(low)s,
-              %(low)s, %(high)s, %(high)s)
-            ON CONFLICT (pipeline, generation, kafka_partition) DO UPDATE SET reach = greatest(k.reach, %(high)s),
-              compared_epoch = NULL, frontier = CASE WHEN %(low)s < k.origin THEN %(low)s ELSE k.frontier END,
-              origin = least(k.origin, %(low)s)
-            """,
-            {
-                "pipeline": pipeline,
-                "generation": source.generation,
-                "partition": source.kafka_partition,
-                "low": low,
-                "high": high,
-            },
-        )
-        advance_over_all(connection, pipeline, source)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from onceover.errors import TerminalError
 from onceover.ledger.database import Connection
+from onceover.model.log_history import EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange, span_sources, subtract
 
 
@@ -22,6 +23,16 @@ def ranges_as_json(ranges: Iterable[OffsetRange]) -> list[list[str | int]]:
 def parse_ranges(ranges: Iterable[tuple[str, int, int, int]]) -> tuple[OffsetRange, ...]:
     """Return the offset ranges that `ranges_as_json` gave."""
     return tuple(OffsetRange(KafkaPartition(g, p), a, b) for g, p, a, b in ranges)
+
+
+def spans_as_json(spans: Iterable[EpochSpan]) -> list[list[str | int | None]]:
+    """Return readings as a certificate keeps them: [generation, kafka_partition, start, end, leader epoch]."""
+    return [[*ranges_as_json([each.offsets])[0], each.leader_epoch] for each in spans]
+
+
+def parse_spans(spans: Iterable[tuple[str, int, int, int, int | None]]) -> tuple[EpochSpan, ...]:
+    """Return the readings that `spans_as_json` gave."""
+    return tuple(EpochSpan(OffsetRange(KafkaPartition(g, p), a, b), epoch) for g, p, a, b, epoch in spans)
 
 
 def store_gaps(

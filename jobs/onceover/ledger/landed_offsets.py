@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from onceover.ledger.database import Connection
-from onceover.ledger.frontiers import read_progress
-from onceover.ledger.suspicions import read_reach
+from onceover.ledger.frontiers import read_progress, read_reach
 from onceover.ledger.unreadable import list_unreadable
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect
 
@@ -15,11 +14,13 @@ _ACCOUNTED = """
 SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) AS end_offset FROM (
   SELECT generation, kafka_partition, unnest(
     int8multirange(int8range(origin, frontier)) + coalesce(beyond, '{}') + coalesce(below, '{}')
-    - coalesce(lost, '{}') + coalesce(relanded, '{}')) AS piece
+    - coalesce(lost, '{}') + coalesce(relanded, '{}') + coalesce(released, '{}')) AS piece
   FROM onceover.kafka_partition k, LATERAL (
     SELECT range_agg(int8range(a.start_offset, a.end_offset)) AS lost,
       range_agg((SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges}
-        AND r.start_offset < a.end_offset AND r.end_offset > a.start_offset AND r.records > 0)) AS relanded
+        AND r.start_offset < a.end_offset AND r.end_offset > a.start_offset AND r.records > 0)) AS relanded,
+      range_agg((SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {released}
+        AND r.start_offset < a.end_offset AND r.end_offset > a.start_offset)) AS released
     FROM onceover.accepted_loss a WHERE a.pipeline = k.pipeline AND a.generation = k.generation
       AND a.kafka_partition = k.kafka_partition AND a.relanded_at IS NULL AND a.kind <> 'overwritten') losses, LATERAL (
     SELECT
@@ -27,18 +28,18 @@ SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) A
       (SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges} AND r.start_offset < k.origin) AS below
   ) others WHERE k.pipeline = %(pipeline)s) pieces
 ORDER BY 1, 2, 3
-""".replace(
-    "{ranges}",
-    # The batch is looked up by its key, one range after the other: they are few, and the planner cannot know it.
-    """onceover.batch_range r WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition
-        AND (SELECT b.pipeline = k.pipeline AND b.state = 'landed' FROM onceover.batch b WHERE b.batch_id = r.batch_id)
-""",
+"""
+# The batch is looked up by its key, one range after the other: they are few, and the planner cannot know it.
+_LANDED = """ r WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition
+  AND (SELECT b.pipeline = k.pipeline AND b.state = 'landed' FROM onceover.batch b WHERE b.batch_id = r.batch_id)"""
+_ACCOUNTED = _ACCOUNTED.replace("{ranges}", f"onceover.batch_range{_LANDED}").replace(
+    "{released}", f"onceover.exact_range{_LANDED}"
 )
 
 
 def read_accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRange]:
     """Return the offset ranges of all landed batches, joined where they touch, without accepted losses of which no
-    batch read a record.
+    batch read a record, and none was released.
 
     Only landed batches and accepted losses lie between origin and frontier. So the query reads only the batches beyond
     the frontier, below the origin and across losses, not a year of them.

@@ -11,6 +11,7 @@ from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.releases import read_releases
 from onceover.model.claim import ClaimedLanding
 from onceover.model.digest import Digest
+from onceover.model.log_history import NO_EPOCH, EpochSpan, cut_at_epochs
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 
@@ -18,13 +19,14 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
     """Return these landings by ID, in ascending order."""
     rows = connection.execute(
         """
-        SELECT l.landing_id, l.batch_id, p.generation, p.kafka_partition, r.start_offset, r.end_offset, p.records,
-          p.high1, p.low1, p.high2, p.low2
+        SELECT l.landing_id, l.batch_id, p.generation, p.kafka_partition, r.start_offset, r.end_offset,
+          r.records AS read, r.leader_epochs,
+          p.records, p.high1, p.low1, p.high2, p.low2
         -- OFFSET 0: looked up by their keys, one landing after the other; else the planner reads both tables whole.
         FROM onceover.landing l CROSS JOIN LATERAL (
           SELECT * FROM onceover.landing_part WHERE landing_id = l.landing_id OFFSET 0) p
         LEFT JOIN LATERAL (
-          SELECT start_offset, end_offset FROM onceover.batch_range r
+          SELECT start_offset, end_offset, records, leader_epochs FROM onceover.batch_range r
           WHERE r.batch_id = l.batch_id AND r.generation = p.generation AND r.kafka_partition = p.kafka_partition
           OFFSET 0) r ON true
         WHERE l.landing_id = ANY(%s) ORDER BY l.landing_id
@@ -34,6 +36,7 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
     rangeless = {row["batch_id"] for row in rows if row["start_offset"] is None}
     released = read_releases(connection, rangeless)
     parts: dict[int, dict[KafkaPartition, tuple[list[OffsetRange], Digest]]] = {}
+    spans: dict[int, list[EpochSpan]] = {}
     to_source = cache(KafkaPartition)
     for row in rows:
         source, batch_id = to_source(row["generation"], row["kafka_partition"]), row["batch_id"]
@@ -42,6 +45,8 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
             ranges += [piece for piece in released[batch_id].ranges if piece.source == source]
         else:
             ranges.append(OffsetRange(source, row["start_offset"], row["end_offset"]))
+            epochs = row["leader_epochs"] if row["read"] else [(NO_EPOCH, row["start_offset"])]
+            spans.setdefault(row["landing_id"], []).extend(cut_at_epochs(ranges[-1], epochs))
     batch = {row["landing_id"]: row["batch_id"] for row in rows}
     return {
         landing_id: ClaimedLanding(
@@ -49,7 +54,7 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
             tuple((_span(ranges), digest) for ranges, digest in of_source.values()),
             release := released.get(batch[landing_id]),
             () if release else _list_exact(r for r, _ in of_source.values()),
-            batch[landing_id],
+            tuple(spans.get(landing_id, ())),
         )
         for landing_id, of_source in parts.items()
     }

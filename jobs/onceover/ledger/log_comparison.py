@@ -1,8 +1,8 @@
 """A pipeline's log compared with what landed of it, by the leader epochs of its records.
 
-A log that lost its end and has grown again holds other records under offsets that landed. Windows that hold such
-offsets are reopened, and reading starts over at the first; no window is certified until that is done. Offsets that
-landed without known epochs, as leaders changed during a read, are read again once, and their contents compared.
+A log that lost its end and has grown again holds other records under offsets that landed. Both count, under their
+leader epochs. Reading starts over at the first, and no window is certified until that is done. Offsets that landed
+without known epochs, as leaders changed during a read, are read again once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LogComparison:
     def compare(self, facts: TopicFacts, source: KafkaSource) -> Mapping[int, int]:
         """Return by Kafka partition the first landed offset under which the log has another record.
 
-        Records it, and reopens the windows concerned. Costs one query while no leader epoch has changed.
+        Records it. Costs one query while no leader epoch has changed.
         """
         for at, known in log_cuts.read_compared_logs(self._connection, self._pipeline, facts.generation).items():
             if at.kafka_partition in facts.leader_epochs and self._may_differ(at, known, facts):
@@ -79,7 +79,7 @@ class LogComparison:
             unknown_from=unknown[0].start if unknown else None,
             compared_epoch=leader_epoch if is_final else log_cuts.NOT_WHOLE,
         )
-        windows = log_cuts.record_comparison(self._connection, self._pipeline, compared, self._driver)
+        is_new = log_cuts.record_comparison(self._connection, self._pipeline, compared, self._driver)
         self._compared[at] = (leader_epoch, end)
         if unknown and at not in self._unknown:
             log.warning(
@@ -94,9 +94,9 @@ class LogComparison:
             self._diverged.pop(at, None)
             return
         self._diverged[at] = diverged
-        if windows:
+        if is_new:
             log.warning(
-                "%s-%d was cut and has grown again: other records than landed are in its log from offset %d on; %d "
-                "windows are reopened, and reading starts over there",
-                facts.topic, at.kafka_partition, diverged, len(windows),
+                "%s-%d was cut and has grown again: other records than landed are in its log from offset %d on; both "
+                "count, and reading starts over there",
+                facts.topic, at.kafka_partition, diverged,
             )  # fmt: skip

@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from onceover.errors import BusyError
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
-from onceover.ledger.locks import lock_rows, require_locked
-from onceover.ledger.windows import bump_versions
+from onceover.ledger.locks import lock_rows
 from onceover.model.log_history import NO_EPOCH, EpochSpan, cut_at_epochs, find_unknown, join_spans
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect, subtract
 
@@ -117,12 +115,9 @@ class Comparison:
     compared_epoch: int
 
 
-def record_comparison(
-    connection: Connection, pipeline: str, compared: Comparison, driver: Epoch | None
-) -> list[datetime]:
-    """Record where the log has another record than landed, and reopen the windows that hold records from there on, in
-    one transaction; return those windows. The comparison has to be made again, too, if more of the log has landed than
-    it knew.
+def record_comparison(connection: Connection, pipeline: str, compared: Comparison, driver: Epoch | None) -> bool:
+    """Record where the log has another record than landed; return whether that was not known. The comparison has to be
+    made again, too, if more of the log has landed than it knew.
 
     The caller is the driver, or there is none: raises FencedError for a lost epoch, BusyError if one runs.
     """
@@ -138,14 +133,12 @@ def record_comparison(
             ).fetchone()
         ) and row["lives"]:
             raise BusyError(f"ingest of {pipeline} runs: it compares the log itself")
-        windows = [] if diverged_from is None else _list_windows(connection, pipeline, source, diverged_from)
-        locked = lock_rows(connection, pipeline, windows, [source])
+        lock_rows(connection, pipeline, (), [source])
         before = connection.execute(
             "SELECT diverged_from FROM onceover.kafka_partition "
             "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
             key,
         ).fetchone()
-        known = before["diverged_from"] if before else None
         is_same = list_landed_epochs(connection, pipeline, compared.log) == list(compared.landed)
         _keep_unread(connection, pipeline, source, compared.log)
         connection.execute(
@@ -154,12 +147,7 @@ def record_comparison(
             "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
             [diverged_from, compared.unknown_from, compared.compared_epoch if is_same else None, *key],
         )
-        if diverged_from is None or known == diverged_from:
-            return []
-        windows = _list_windows(connection, pipeline, source, diverged_from)
-        require_locked(pipeline, locked, windows)
-        bump_versions(connection, pipeline, windows)
-        return windows
+        return diverged_from is not None and before is not None and before["diverged_from"] != diverged_from
 
 
 def _keep_unread(connection: Connection, pipeline: str, source: KafkaPartition, log: OffsetRange | None) -> None:
@@ -239,26 +227,3 @@ def end_comparisons(connection: Connection, pipeline: str, living: str | None) -
             [(pipeline, at.generation, at.kafka_partition) for at in sources],
         )
     return bool(sources)
-
-
-def _list_windows(connection: Connection, pipeline: str, source: KafkaPartition, start: int) -> list[datetime]:
-    rows = connection.execute(
-        """
-        SELECT DISTINCT l.window_start FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
-        WHERE l.pipeline = %(pipeline)s AND l.window_start IS NOT NULL AND p.generation = %(generation)s
-          AND p.kafka_partition = %(partition)s AND l.batch_id IN (
-            SELECT batch_id FROM onceover.batch_range WHERE generation = %(generation)s
-              AND kafka_partition = %(partition)s AND end_offset > %(start)s
-            UNION ALL
-            SELECT batch_id FROM onceover.exact_range WHERE generation = %(generation)s
-              AND kafka_partition = %(partition)s AND end_offset > %(start)s)
-        ORDER BY 1
-        """,
-        {
-            "pipeline": pipeline,
-            "generation": source.generation,
-            "partition": source.kafka_partition,
-            "start": start,
-        },
-    ).fetchall()
-    return [row["window_start"] for row in rows]

@@ -24,7 +24,6 @@ class FailedRepair:
     bytes_read: int | None
     started_at: datetime
     reread: tuple[OffsetRange, ...]
-    is_compared: bool  # it gave no new reason to compare contents with other windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +50,7 @@ def list_failed_repairs(connection: Connection, pipeline: str) -> dict[datetime,
                 AND c.window_start = w.window_start AND c.created_at > x.finished_at)
               AND NOT EXISTS (SELECT FROM onceover.repair o WHERE o.pipeline = w.pipeline
                 AND o.window_start = w.window_start AND o.started_at > x.finished_at
-                AND o.bytes_read > coalesce(r.bytes_read, 0))) AS reread,
-          NOT EXISTS (SELECT FROM onceover.suspicion s WHERE s.pipeline = w.pipeline AND s.settled_at IS NULL
-            AND w.window_start = ANY(s.windows) AND s.created_at >= r.started_at) AS is_compared
+                AND o.bytes_read > coalesce(r.bytes_read, 0))) AS reread
         FROM onceover."window" w CROSS JOIN LATERAL (
           SELECT * FROM onceover.repair WHERE pipeline = w.pipeline AND window_start = w.window_start
             AND state IN ('failed', 'published', 'confirmed', 'revoked', 'restored')
@@ -72,7 +69,6 @@ def list_failed_repairs(connection: Connection, pipeline: str) -> dict[datetime,
             row["bytes_read"],
             row["started_at"],
             tuple(OffsetRange(KafkaPartition(g, p), start, end) for g, p, start, end in row["reread"]),
-            row["is_compared"],
         )
         for row in rows
     }

@@ -14,7 +14,6 @@ from typing import Any
 
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.certificates import FROZEN
-from onceover.ledger.conflicts import IS_CONTESTED
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.expiries import OF_DAYS, ExpiringFile
@@ -35,14 +34,13 @@ class CertifiedText:
     contract_version: int
     rows: Fingerprint | None
     has_landings_since: bool
-    is_contested: bool  # contents of its IDs are still to be compared, or decided on
 
 
 _CERTIFIED_TEXTS = f"""
   SELECT w.window_start, w.version, {FROZEN} AS bytes, c.records, c.high1, c.low1, c.high2, c.low2,
     c.contract_version, c.aggregate_rows, c.aggregate_hash, EXISTS (
       SELECT 1 FROM onceover.landing l WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start
-        AND l.landing_id > c.last_landing) AS has_landings_since, {IS_CONTESTED} AS is_contested
+        AND l.landing_id > c.last_landing) AS has_landings_since
   FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
   WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL AND c.frozen_length > 0
     AND coalesce(w.claimed_until < clock_timestamp(), true)"""
@@ -66,11 +64,7 @@ def mark_expired(
             f"{_CERTIFIED_TEXTS} AND w.window_start = ANY(%(starts)s) ORDER BY w.window_start",
             {"pipeline": pipeline, "starts": list(versions)},
         ).fetchall()
-        same = [
-            row["window_start"]
-            for row in rows
-            if row["version"] == versions[row["window_start"]] and not row["is_contested"]
-        ]
+        same = [row["window_start"] for row in rows if row["version"] == versions[row["window_start"]]]
         connection.execute(
             """
             UPDATE onceover."window" SET expired_at = clock_timestamp(), expired_why = %s, tries = 0, blocked_at = NULL,
@@ -113,5 +107,4 @@ def _parse(row: Mapping[str, Any]) -> CertifiedText:
         contract_version=row["contract_version"],
         rows=None if hashed is None else Fingerprint(row["aggregate_rows"], hashed),
         has_landings_since=row["has_landings_since"],
-        is_contested=row["is_contested"],
     )

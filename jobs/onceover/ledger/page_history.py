@@ -20,9 +20,6 @@ _ACTS = """
   SELECT created_at, who, 'accept loss', why, NULL, min(first_window), NULL, NULL, NULL
   FROM onceover.accepted_loss WHERE pipeline = %(pipeline)s GROUP BY created_at, who, why
   UNION ALL
-  SELECT created_at, who, 'decide', why, count(DISTINCT window_start), min(window_start), NULL, NULL, NULL
-  FROM onceover.decision WHERE pipeline = %(pipeline)s GROUP BY created_at, who, why
-  UNION ALL
   SELECT created_at, who, 'set offsets', why, NULL, NULL, NULL, NULL, NULL
   FROM onceover.offset_change WHERE pipeline = %(pipeline)s
   UNION ALL

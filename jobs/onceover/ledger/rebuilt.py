@@ -1,4 +1,4 @@
-"""Rows of a rebuilt ledger: windows, Kafka partitions, batches, compacted files and conflicts, as found in raw."""
+"""Rows of a rebuilt ledger: windows, Kafka partitions, batches and compacted files, as found in raw."""
 
 from __future__ import annotations
 
@@ -109,8 +109,9 @@ def put_partition(
 
 
 def forget_losses(connection: Connection, pipeline: str) -> None:
-    """Delete losses that were accepted before raw was read: it may hold those records."""
+    """Delete losses that were accepted before raw was read: it may hold those records. They are holes again."""
     connection.execute("DELETE FROM onceover.accepted_loss WHERE pipeline = %s", [pipeline])
+    connection.execute("UPDATE onceover.kafka_partition SET frontier = origin WHERE pipeline = %s", [pipeline])
 
 
 def land_found(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from onceover.errors import FencedError, LandingMismatchError
-from onceover.ledger import batches, suspicions
+from onceover.ledger import batches
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.windows import lock_windows
@@ -41,16 +41,14 @@ def land_release(
     why: str,
 ) -> None:
     """Land a batch that took exactly `ids` out of quarantine. Raises as `land_batch`, LandingMismatchError also if not
-    every ID landed in a window, FencedError also if an ID was released before. IDs that were read more than once become
-    suspicions: another content may be in another window, or a person may have decided before this one was released."""
+    every ID landed in a window, FencedError also if an ID was released before."""
     ids = tuple(ids)
     landed = sum(landing.digest.records for landing in landings if landing.window_start is not None)
     if landed != sum(map(len, ids)):
         raise LandingMismatchError(f"{landed} of {sum(map(len, ids))} records landed in windows; nothing counts")
     with connection.transaction():
         own = {landing.window_start for landing in landings if landing.window_start}
-        suspected = suspicions.suspect_released(connection, epoch.pipeline, ids, own)
-        lock_windows(connection, epoch.pipeline, sorted(own.union(*(each.windows for each in suspected))))
+        lock_windows(connection, epoch.pipeline, sorted(own))
         batches.count_landings(connection, epoch, batch_id, read, landings)
         connection.execute(
             "INSERT INTO onceover.release (batch_id, pipeline, who, why) VALUES (%s, %s, %s, %s)",
@@ -72,7 +70,6 @@ def land_release(
         ).fetchone()
         if twice:
             raise FencedError(f"batch {twice['batch_id']} has released some of these records; nothing landed")
-        suspicions.record_suspicions(connection, epoch.pipeline, suspected)
 
 
 def _read_releases(connection: Connection, condition: str, values: Sequence[object]) -> dict[int, Release]:

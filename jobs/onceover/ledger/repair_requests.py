@@ -12,18 +12,15 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
-from onceover.ledger.conflicts import read_contested
 from onceover.ledger.database import Connection
-from onceover.ledger.decisions import list_decisions
 from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.findings import record_windows_findings
-from onceover.ledger.gap_sets import parse_ranges
+from onceover.ledger.gap_sets import parse_spans
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.landings import read_landings
 from onceover.ledger.log_cuts import LOG_MAY_DIFFER, WHY_CUT
 from onceover.ledger.windows import LOG_UNTIL, cut_into_chunks, lock_windows
 from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
-from onceover.model.conflict import UNCONTESTED
 from onceover.model.dag_run import DagRun
 from onceover.model.finding import Finding
 from onceover.model.offsets import OffsetRange
@@ -274,8 +271,6 @@ def _read_claimed(connection: Connection, request: RepairRequest) -> list[Claime
     ).fetchall()
     by_id = read_landings(connection, chain.from_iterable(row["landing_ids"] for row in ids))
     by_window = {row["window_start"]: tuple(by_id[landing_id] for landing_id in row["landing_ids"]) for row in ids}
-    decisions = list_decisions(connection, request.request_id)
-    contested = read_contested(connection, request.pipeline, [row["window_start"] for row in rows])
     return [
         ClaimedWindow(
             repair_id=row["repair_id"],
@@ -285,10 +280,8 @@ def _read_claimed(connection: Connection, request: RepairRequest) -> list[Claime
             version=row["version"],
             landings=by_window.get(row["window_start"], ()),
             certified=read_digest(row) if row["certificate_id"] is not None else None,
-            extras=parse_ranges(row["extras"] or ()),
-            decisions=decisions.get(row["window_start"], ()),
+            extras=parse_spans(row["extras"] or ()),
             compacted=parse_compacted(row),
-            contested=contested.get(row["window_start"], UNCONTESTED),
             by_value=row["by_value"],
         )
         for row in rows

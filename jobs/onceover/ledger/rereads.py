@@ -13,7 +13,6 @@ from uuid import UUID
 
 from onceover.ledger.compactions import list_substitutes
 from onceover.ledger.database import Connection
-from onceover.ledger.decisions import read_decisions
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.landings import read_landings
 from onceover.ledger.windows import bump_versions, lock_windows
@@ -132,9 +131,7 @@ def read_unclaimed(connection: Connection, pipeline: str, window_start: datetime
             """
             SELECT w.window_end, w.version,
               ARRAY(SELECT landing_id FROM onceover.landing l
-                WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start) AS landing_ids,
-              ARRAY(SELECT decision_id FROM onceover.decision d
-                WHERE d.pipeline = w.pipeline AND d.window_start = w.window_start) AS decision_ids
+                WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start) AS landing_ids
             FROM onceover."window" w WHERE w.pipeline = %s AND w.window_start = %s
               AND (w.expired_at IS NULL OR w.kept_hash IS NOT NULL)
             """,
@@ -150,6 +147,5 @@ def read_unclaimed(connection: Connection, pipeline: str, window_start: datetime
             version=row["version"],
             landings=tuple(read_landings(connection, row["landing_ids"]).values()),
             certified=None,
-            decisions=read_decisions(connection, row["decision_ids"]),
             compacted=list_substitutes(connection, pipeline, [window_start]).get(window_start),
         )

@@ -12,13 +12,13 @@ from onceover.ledger.windows import list_windows
 
 _CERTIFIED = "l.pipeline = w.pipeline AND l.window_start = w.window_start AND l.landing_id <= c.last_landing"
 _RESTS_ON = f"""
-SELECT c.basis, c.records - c.by_value AS by_columns, c.by_value, c.extras, cardinality(c.decisions) AS decisions,
+SELECT c.basis, c.records - c.by_value AS by_columns, c.by_value, c.extras,
   (SELECT coalesce(sum(a.end_offset - a.start_offset), 0)::bigint FROM onceover.accepted_loss a
     WHERE a.loss_id <@ c.losses) AS lost_offsets,
   ARRAY(SELECT DISTINCT b.contract_version FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
     WHERE {_CERTIFIED} ORDER BY 1) AS contract_versions,
-  (SELECT coalesce(jsonb_agg(DISTINCT jsonb_build_object('code', e.code_version, 'spark', e.spark_version,
-      'zones', e.zone_data)), '[]')
+  (SELECT coalesce(jsonb_agg(DISTINCT jsonb_build_object('code', e.code_version,
+      'spark', nullif(e.spark_version, 'unknown'), 'zones', e.zone_data)), '[]')
     FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
     LEFT JOIN onceover.driver_epoch e ON e.pipeline = b.pipeline AND e.epoch = b.epoch
     WHERE {_CERTIFIED}) AS evaluated_by
@@ -41,7 +41,7 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
                 SELECT l.landing_id, l.batch_id, b.epoch, l.byte_start, l.byte_end, l.records, l.late, l.proved,
                   b.landed_at, b.committed_at, b.batches,
                   (SELECT b.sink FROM onceover.driver_epoch e WHERE e.pipeline = b.pipeline AND e.epoch = b.epoch
-                    AND e.spark_version IS NOT NULL) AS sink, (
+                    AND e.spark_version <> 'unknown') AS sink, (
                     SELECT json_agg(json_build_array(r.generation, r.kafka_partition, r.start_offset, r.end_offset)
                       ORDER BY 1, 2)
                     FROM onceover.batch_range r WHERE r.batch_id = l.batch_id) AS offset_ranges,
@@ -78,7 +78,7 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
                 """
                 SELECT certificate_id, version, basis, contract_version, code_version, landings, accounted,
                   frozen_length, records, high1, low1, high2, low2, aggregate_rows, who, why, created_at, revoked_at,
-                  revoked_why, decisions, verdict, gap_set_id,
+                  revoked_why, verdict, gap_set_id,
                   (SELECT coalesce(jsonb_agg(jsonb_build_array(lower(r), upper(r) - 1)), '[]') FROM unnest(losses) r)
                     AS losses
                 FROM onceover.certificate WHERE pipeline = %(pipeline)s AND window_start = %(start)s

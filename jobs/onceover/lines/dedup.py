@@ -1,4 +1,7 @@
-"""Lines deduplicated: each distinct line of each ID once, with its number of copies."""
+"""Lines deduplicated: each distinct line of each reading once, with its number of copies.
+
+A reading is an ID under one leader epoch: what a log holds under an offset after it was cut is another one.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ from onceover.lines.window_lines import WindowLines
 
 @dataclass(frozen=True, slots=True)
 class DistinctLines:
-    """The distinct lines in the order of ID and line hash. Their rows are `order`, cut where each one's copies `begin`;
-    `row` is the first of them, `id` numbers its ID, from 0, and `first` is where each ID's distinct lines begin."""
+    """The distinct lines in the order of ID, leader epoch and line hash. Their rows are `order`, cut where each one's
+    copies `begin`; `row` is the first of them, `id` numbers its reading, from 0, and `first` is where each reading's
+    distinct lines begin."""
 
     order: np.ndarray
     begin: np.ndarray
@@ -32,25 +36,27 @@ class DistinctLines:
 
 
 def deduplicate(lines: WindowLines) -> DistinctLines:
-    """Return the distinct lines. Two lines of one ID with the same hash are one line."""
+    """Return the distinct lines. Two lines of one reading with the same hash are one line."""
     if not len(lines):
         none = np.empty(0, np.int64)
         return DistinctLines(none, none, none, none, none)
     order = _sort_by_id(lines.source, lines.offset).astype(np.int32)
-    source, offset, line_hash = lines.source[order], lines.offset[order], lines.hash[order]
-    begins_id = mark_changes(source, offset)
-    begins_line = begins_id | mark_changes(line_hash)
-    several = begins_line & ~begins_id
-    number = np.cumsum(begins_id, dtype=np.int32) - np.int32(1)
+    line_hash = lines.hash[order]
+    begins = mark_changes(lines.source[order], lines.offset[order])
+    begins_line = begins | mark_changes(lines.epoch[order], line_hash)
+    several = begins_line & ~begins
+    number = np.cumsum(begins, dtype=np.int32) - np.int32(1)
     if several.any():  # copies of one line may lie between those of another
         has_several = np.zeros(number[-1] + 1, bool)
         has_several[number[several]] = True
         at = np.flatnonzero(has_several[number])
-        inner = at[np.lexsort((line_hash[at], number[at]))]
+        inner = at[np.lexsort((line_hash[at], lines.epoch[order[at]], number[at]))]
         order[at], line_hash[at] = order[inner], line_hash[inner]
-        begins_line = begins_id | mark_changes(line_hash)
+        begins |= mark_changes(lines.epoch[order])
+        begins_line = begins | mark_changes(line_hash)
+        number = np.cumsum(begins, dtype=np.int32) - np.int32(1)
     begin = np.flatnonzero(begins_line).astype(np.int32)
-    first = np.flatnonzero(begins_id[begin]).astype(np.int32)
+    first = np.flatnonzero(begins[begin]).astype(np.int32)
     return DistinctLines(order, begin, order[begin], number[begin], first)
 
 

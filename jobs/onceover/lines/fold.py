@@ -1,10 +1,12 @@
-"""A window's lines folded: each line judged, each ID counted once, all that a repair proves and publishes by.
+"""A window's lines folded: each line judged, each record counted once, all that a repair proves and publishes by.
 
-    lines -> distinct lines (dedup) -> verdicts on IDs (verdicts) -> lines that are misplaced or rejected drop out
-    -> one line for each ID, its record -> digests by piece (sums, pieces), runs (runs), contents to show (summary)
+    lines -> distinct lines (dedup) -> verdicts on readings (verdicts) -> misplaced lines drop out
+    -> one line for each reading, its record -> digests by piece (sums, pieces), runs (runs), summary
 
-Nothing that a file holds raises. The result does not depend on the order of lines. A fold takes some 200 bytes a line,
-62 of them for the lines themselves. A large window is folded in units (`units`), whose summaries add up.
+A reading is an ID under one leader epoch. Readings of an ID count apart where their contents differ, for both were in
+the log; where they do not, they are one record. Nothing that a file holds raises. The result does not depend on the
+order of lines. A fold takes some 200 bytes a line, 62 of them for the lines themselves. A large window is folded in
+units (`units`), whose summaries add up.
 
 Columns are believed where a line has the contract of its ID, and no other line has the same record with other columns.
 Where they are not, `evaluate` names rows whose VALUE decides, and all of the window is folded again by the event times
@@ -12,24 +14,24 @@ and columns that VALUE gives under the contract of each ID; then it names none. 
 the accounts lack, no other contract's evaluation is asked.
 
 `repair/window_accounts` makes the accounts from a claim and the rebuilt window from the summary. Pieces are of the
-window's own landings: an accounted ID that they lack is a stray. The fold of one window does not see an ID in two of
-them: the driver compares `shared` IDs. The rows to stage are grouped from the columns of `counting`.
+window's own landings. The rows to stage are grouped from the columns of `counting`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from onceover.lines.accounts import Accounts
-from onceover.lines.dedup import DistinctLines, deduplicate, mark_changes
-from onceover.lines.judge import JudgedLines, find_records, judge_lines
+from onceover.lines.dedup import deduplicate
+from onceover.lines.judge import find_records, find_repeats, judge_lines
 from onceover.lines.runs import find_runs
-from onceover.lines.summary import MOST_CONTRACTS, Contents, WindowSummary
+from onceover.lines.summary import MAX_CONTRACTS, WindowSummary
 from onceover.lines.sums import count_all, sum_records
-from onceover.lines.verdicts import EXTRA, FOREIGN, LANDED, SPARE, STRAY, IdVerdicts, judge_ids
+from onceover.lines.verdicts import CLASHING, EXTRA, FOREIGN, LANDED, SPARE, STRAY, judge_readings
 from onceover.lines.window_lines import WindowLines
+from onceover.model.log_history import NO_EPOCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,66 +55,44 @@ def fold(lines: WindowLines, accounts: Accounts, evaluated: np.ndarray | None = 
     `evaluated` is, by row, the event time that VALUE gives under the contract of the ID, NO_WINDOW if it gives none,
     NOT_EVALUATED where it was not asked.
     """
+    if len(accounts.blind):
+        lines = replace(lines, epoch=np.where(np.isin(lines.source, accounts.blind), NO_EPOCH, lines.epoch))
     distinct = deduplicate(lines)
     firsts = distinct.row[distinct.first]
-    ids = judge_ids(lines.source[firsts], lines.offset[firsts], accounts)
-    judged = judge_lines(lines, distinct, ids, accounts, evaluated)
+    of_release = np.array([name.startswith(b"R") for name in lines.contracts], bool)[lines.contract[distinct.row]]
+    is_released = np.logical_or.reduceat(of_release, distinct.first) if len(distinct) else of_release
+    verdicts = judge_readings(lines.source[firsts], lines.offset[firsts], lines.epoch[firsts], is_released, accounts)
+    judged = judge_lines(lines, distinct, verdicts, accounts, evaluated)
     records = find_records(lines, distinct, judged)
-    kind, copies = ids.kind[records.id], distinct.count_copies()
-    is_landed, is_extra, row = kind == LANDED, kind == EXTRA, distinct.row[records.record]
-    counts = is_landed | is_extra
-    line_kind = np.where(judged.misplaced | judged.rejected, np.int8(-1), ids.kind[distinct.id])
-    is_contested = (records.has_contents | records.has_times) & counts
-    is_compacted = records.find_any(distinct.find_largest(lines.compacted)[records.line])
-    landed, of_id = row[is_landed], records.id[is_landed]
-    in_run = is_extra | (kind == STRAY)
-    other = row[in_run]
-    is_shared = counts & ids.is_shared[records.id]
-    shared = row[is_shared]
+    kind, copies = verdicts.kind[records.id], distinct.count_copies()
+    row = distinct.row[records.record]
+    counts = (kind == LANDED) | (kind == EXTRA)
+    line_kind = np.where(judged.misplaced, np.int8(-1), verdicts.kind[distinct.id])
+    landed, of_landed = row[kind == LANDED], records.id[kind == LANDED]
+    counting = row[counts]
+    is_record = ~find_repeats(lines, counting)
     from_value = ~judged.believed[records.record[counts]]
+    is_compacted = records.find_any(distinct.find_largest(lines.compacted)[records.line])[counts]
+    run_kind = np.where(counts & records.has_contents, np.int8(CLASHING), kind)
+    in_run = np.isin(run_kind, (EXTRA, STRAY, CLASHING))
+    other = row[in_run]
+    runs = find_runs(run_kind[in_run], lines.source[other], lines.epoch[other], lines.offset[other])
     summary = WindowSummary(
         lines=len(lines) + lines.corrupt,
         corrupt=lines.corrupt,
         misplaced=int(copies[judged.misplaced].sum()),
-        rejected=int(copies[judged.rejected].sum()),
         stray=int(copies[line_kind == STRAY].sum()),
         spare=int(copies[line_kind == SPARE].sum()),
         foreign=int(copies[line_kind == FOREIGN].sum()),
-        by_value=int(from_value.sum()),
-        conflicts=int((counts & records.has_contents).sum()),
-        misdated=int((counts & records.has_times).sum()),
-        compacted=count_all(lines.content[row[counts & is_compacted]]),
-        pieces=sum_records(ids.piece[of_id], ids.release[of_id], lines.source[landed], lines.content[landed]),
-        extras=count_all(lines.content[row[is_extra]]),
-        runs=find_runs(kind[in_run], lines.source[other], lines.offset[other], lines.content[other]).take(
-            accounts.most_runs
+        by_value=int(from_value[is_record].sum()),
+        clashing=int((counts & records.has_contents).sum()),
+        repeated=int((~is_record).sum()),
+        records=count_all(lines.content[counting[is_record]]),
+        compacted=count_all(lines.content[counting[is_record & is_compacted]]),
+        pieces=sum_records(
+            verdicts.piece[of_landed], verdicts.release[of_landed], lines.source[landed], lines.content[landed]
         ),
-        contested=_list_contents(lines, distinct, records.list_lines(is_contested)).take_first(),
-        decided=_list_decided(lines, distinct, ids, judged, np.isin(line_kind, (LANDED, EXTRA))),
-        shared=find_runs(kind[is_shared], lines.source[shared], lines.offset[shared], lines.content[shared]),
-        listed=_list_contents(lines, distinct, records.list_lines(counts & ids.is_listed[records.id])),
-        unknown=judged.unknown[:MOST_CONTRACTS],
+        runs=runs.take(accounts.max_runs),
+        unknown=judged.unknown[:MAX_CONTRACTS],
     )
-    return FoldedLines(summary, row[counts], from_value, distinct.row[judged.evaluate])
-
-
-def _list_decided(
-    lines: WindowLines, distinct: DistinctLines, ids: IdVerdicts, judged: JudgedLines, counts: np.ndarray
-) -> Contents:
-    """Return each content, kept or rejected, of the decided IDs."""
-    at = np.flatnonzero((ids.decided[distinct.id] >= 0) & (judged.rejected | counts))
-    content = lines.content[distinct.row[at]].T
-    at = at[np.lexsort((lines.event_ms[distinct.row[at]], *content[::-1], distinct.id[at]))]
-    return _list_contents(lines, distinct, at, counts)
-
-
-def _list_contents(
-    lines: WindowLines, distinct: DistinctLines, at: np.ndarray, counts: np.ndarray | None = None
-) -> Contents:
-    """Return the distinct contents and event times of these distinct lines, which are in their order."""
-    rows = distinct.row[at]
-    content, event_ms = lines.content[rows], lines.event_ms[rows]
-    keep = mark_changes(distinct.id[at], *content.T, event_ms)
-    rows = rows[keep]
-    does_count = np.ones(len(rows), bool) if counts is None else counts[at][keep]
-    return Contents(lines.source[rows], lines.offset[rows], content[keep], event_ms[keep], does_count)
+    return FoldedLines(summary, counting[is_record], from_value[is_record], distinct.row[judged.evaluate])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -69,3 +69,20 @@ class NumberedRanges:
 
 
 NO_RANGES = NumberedRanges.of(())
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRanges:
+    """Offset ranges of records that were read under one leader epoch, disjoint within each epoch."""
+
+    of_epoch: Mapping[int, NumberedRanges] = field(default_factory=dict)
+
+    def find(self, source: np.ndarray, offset: np.ndarray, epoch: np.ndarray) -> np.ndarray:
+        """Return the number of the range that holds each record, -1 where none does. The IDs are in order."""
+        found = np.full(len(source), -1, np.int32)
+        for each, ranges in self.of_epoch.items():
+            rows = np.flatnonzero(epoch == each)
+            if len(rows) == len(source):
+                return ranges.find(source, offset)
+            found[rows] = ranges.find(source[rows], offset[rows])
+        return found

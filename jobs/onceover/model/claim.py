@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from onceover.model.conflict import UNCONTESTED, Contested, Decision
 from onceover.model.digest import Digest
+from onceover.model.log_history import EpochSpan
 from onceover.model.offsets import OffsetRange
 from onceover.model.raw_file import CompactedFile
 from onceover.model.release import Release
@@ -18,17 +18,23 @@ CLAIM_SECONDS = 60.0
 @dataclass(frozen=True, slots=True)
 class ClaimedLanding:
     """One landing of a claimed window from the ledger: the digest of each part with its batch's offset range; for a
-    `release`, or `exact` IDs, the range runs from its first to its last ID in the Kafka partition."""
+    `release`, or `exact` IDs, the range runs from its first to its last ID in the Kafka partition. `spans` are the
+    batch's ranges by leader epoch."""
 
     landing_id: int
     parts: tuple[tuple[OffsetRange, Digest], ...]
     release: Release | None = None
     exact: tuple[OffsetRange, ...] = ()  # the ranges of a batch with several of a Kafka partition
-    batch_id: int | None = None  # None: a batch that has no other landing among those at hand
+    spans: tuple[EpochSpan, ...] = ()  # none: of unknown epochs
 
     @property
     def release_id(self) -> int | None:
         return self.release.batch_id if self.release else None
+
+    @property
+    def readings(self) -> tuple[EpochSpan, ...]:
+        """Return its ranges, each of one leader epoch, None for an unknown one."""
+        return self.spans or tuple(EpochSpan(offsets, None) for offsets in self.ids)
 
     @property
     def ids(self) -> tuple[OffsetRange, ...]:
@@ -47,10 +53,8 @@ class ClaimedWindow:
     version: int
     landings: tuple[ClaimedLanding, ...]
     certified: Digest | None
-    decisions: tuple[Decision, ...] = ()
     compacted: CompactedFile | None = None  # replaced the expired text; later landings are text
-    contested: Contested = UNCONTESTED
-    extras: tuple[OffsetRange, ...] = ()  # of the last certificate
+    extras: tuple[EpochSpan, ...] = ()  # of the last certificate
     by_value: bool = False  # VALUE gives the columns of all its records: those in its lines are not believed
 
     @property

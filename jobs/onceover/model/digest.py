@@ -52,11 +52,6 @@ class Digest:
 EMPTY = Digest()
 
 
-def read_content_hash(content_hash: str) -> Digest:
-    """Return the digest of one record from its content's hash: the four halves, of 8 hex digits each."""
-    return Digest(1, *(int(content_hash[at : at + 8], 16) for at in range(0, 32, 8)))
-
-
 def sum_digests(digests: Iterable[Digest]) -> Digest:
     """Return the digest of the union of disjoint sets, or of a multiset."""
     result = EMPTY

@@ -10,10 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from onceover.model.conflict import UNCONTESTED, Contested
 from onceover.model.digest import Digest
 from onceover.model.finding_kinds import Kind, failures
-from onceover.model.json_text import to_plain
 from onceover.model.raw_file import CompactedFile
 
 
@@ -60,7 +58,6 @@ class Evidence:
     landing_set: tuple[int, ...]
     has_extras: bool = False
     compacted: CompactedFile | None = None
-    contested: Contested = UNCONTESTED
 
     @property
     def is_certified(self) -> bool:
@@ -107,7 +104,6 @@ def judge_window(
         findings.append(Finding(Kind.AGGREGATE_MISMATCH, _mismatch(evidence.control, evidence.expected)))
     if evidence.has_extras and not evidence.is_certified:
         findings.append(Finding(Kind.EXTRA_RECORD))
-    findings += _judge_contested(evidence.contested)
     late = evidence.landings_since if evidence.certified is not None else ()
     if late or evidence.late_records:
         findings.append(
@@ -117,17 +113,6 @@ def judge_window(
             )
         )
     return tuple(findings)
-
-
-def _judge_contested(contested: Contested) -> list[Finding]:
-    findings: list[Finding] = []
-    if contested.undecided or contested.suspected:
-        shown: dict[str, object] = {"contested": to_plain(contested.shown)} if contested.shown else {}
-        suspected = {"suspected": contested.suspected} if contested.suspected else {}
-        findings.append(Finding(Kind.CONFLICT, {"ids": contested.undecided} | suspected | shown))
-    if contested.decided or contested.landed:
-        findings.append(Finding(Kind.DECIDED, {"decisions": contested.decided, "landed": contested.landed}))
-    return findings
 
 
 def _mismatch(counted: Digest | None, landed: Digest) -> dict[str, object]:

@@ -14,8 +14,6 @@ from typing import Final
 from onceover.model.finding_meaning import Alert, Case, Meaning
 from onceover.model.remedies import (
     CERTIFY,
-    DECIDE,
-    DECIDE_ALL,
     DECLARE,
     RELEASE,
     REREAD,
@@ -40,9 +38,6 @@ class Kind(StrEnum):
     FOREIGN_LINE = "foreign line"
     CORRUPT_LINE = "corrupt line"
     FAILED_PROOF = "failed proof"
-    MISDATED = "misdated"
-    CONFLICT = "conflict"
-    DECIDED = "decided"
     HOLE = "hole"
     TRUNCATED = "truncated log"
     UNREADABLE = "unreadable offsets"
@@ -56,8 +51,9 @@ class Kind(StrEnum):
 MEANINGS: Final[Mapping[Kind, Meaning]] = {
     Kind.DUPLICATED: Meaning(
         what="Raw holds records more than once, and the aggregates may count them more than once.",
-        cause="a crash after the landing and before the offsets were committed: two landings overlap",
-        repair="counts each ID once",
+        cause="two landings overlap: a crash after the landing and before the offsets were committed; or the log was "
+        "cut, and its new records took old IDs",
+        repair="counts each record once",
     ),
     Kind.UNACCOUNTED_BYTES: Meaning(
         what="The window file holds bytes of an append that never counted as landed, and the aggregates may count "
@@ -71,7 +67,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         "landed since.",
         cause="ingest died after an append and before the landing, and has read those offsets again; or other records "
         "arrived late",
-        repair="counts each ID once",
+        repair="counts each record once",
     ),
     Kind.MISSING_FILE: Meaning(
         what="Lines that were landed are missing from the window file.",
@@ -127,30 +123,13 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         by_scan=True,
     ),
     Kind.FAILED_PROOF: Meaning(
-        what="A repair could not prove the window from raw: its file cannot be read, or lacks records that landed.",
-        cause="a block without a live DataNode, a cell whose hash differs, or a line in another line's place",
-        repair="reads the file again; refuses if a landing lacks a record",
+        what="A repair could not prove the window from raw: its file cannot be read, lacks records that landed, or has "
+        "two contents of one ID.",
+        cause="a block without a live DataNode, a cell whose hash differs, a line in another line's place, or two "
+        "contents of one ID under one leader epoch",
+        repair="reads the file again; refuses if a landing lacks a record, or an ID has two contents",
         first=(RESTORE, REREAD),
         by_scan=True,
-    ),
-    Kind.MISDATED: Meaning(
-        what="{} in the window file [has|have] more than one event time.",
-        cause="one ID with two event times",
-        repair="refuses until `decide`",
-        first=(DECIDE,),
-        by_scan=True,
-    ),
-    Kind.CONFLICT: Meaning(
-        what="{} of the window [has|have] more than one content, in this window or in another.",
-        cause="one ID with two contents: a log that was cut and written again",
-        repair="compares the contents; refuses until `decide`",
-        first=(DECIDE, DECIDE_ALL),
-        by_scan=True,
-    ),
-    Kind.DECIDED: Meaning(
-        what="A person has decided which content of an ID counts, and the certificate does not state it.",
-        cause="a decision since the certificate, or a landing since that holds a decided ID",
-        repair="counts the content that was kept, and no other",
     ),
     Kind.HOLE: Meaning(
         what="Offsets were skipped, and records with them; windows that close beyond them wait.",
@@ -184,12 +163,11 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
     ),
     Kind.TRUNCATED: Meaning(
         what="The topic's log ends before the offset that was stored, or it was cut and has grown again, with other "
-        "records than landed. Or the store is another topic's. "
-        "New records take IDs that were read before; where they differ, a person decides about the conflict.",
+        "records than landed. Or the store is another topic's. New records take IDs that were read before; both count.",
         cause="the topic's log ends before the stored offset, or was cut and has grown again: an unclean election; or "
         "the store belongs to another topic",
         repair="ingest continues at the log's end, or reads landed offsets again, and until it has, no window is "
-        "certified; where new records reuse old IDs, `conflict`; what the log lost unread waits for `accept-loss "
+        "certified; where new records take old IDs, both count; what the log lost unread waits for `accept-loss "
         "--overwritten`",
         remedy=(
             Remedy(
@@ -235,8 +213,6 @@ BY_SCAN: Final = frozenset(kind for kind, meaning in MEANINGS.items() if meaning
 """The kinds that only a scan of raw shows."""
 RAW_DAMAGE: Final = BY_SCAN | {Kind.MISSING_FILE}
 """The kinds that say of a certified window: raw no longer proves its certificate."""
-CONTESTED: Final = frozenset({Kind.CONFLICT, Kind.MISDATED})
-"""The kinds whose evidence names IDs with several contents."""
 _CERTIFIED: Final = frozenset(kind for kind, meaning in MEANINGS.items() if CERTIFY in meaning.remedy)
 
 

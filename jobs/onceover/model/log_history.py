@@ -13,8 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from onceover.errors import UnreachableError
-from onceover.model.batch import RangeRead
-from onceover.model.offsets import OffsetRange, coalesce
+from onceover.model.offsets import OffsetRange, coalesce, intersect, subtract
 
 NO_EPOCH: Final = -1
 """The epoch of offsets that had no record when they were read, or records of an old format, which carry none."""
@@ -38,11 +37,6 @@ def order_epochs(seen: Mapping[int, tuple[int, int]]) -> tuple[tuple[int, int], 
     if any(low[1] >= high[0] for low, high in pairwise(in_order)):
         return ()
     return tuple((epoch, first) for first, _, epoch in in_order)
-
-
-def split_by_epoch(read: RangeRead) -> tuple[EpochSpan, ...]:
-    """Return the spans of one range that was read; none if it had no record."""
-    return cut_at_epochs(read.offsets, read.leader_epochs) if read.digest.records else ()
 
 
 def cut_at_epochs(offsets: OffsetRange, leader_epochs: Sequence[Sequence[int]]) -> tuple[EpochSpan, ...]:
@@ -107,15 +101,38 @@ def find_unknown(landed: Iterable[EpochSpan], log: OffsetRange) -> tuple[OffsetR
     return coalesce(span.offsets for span in _keep_newest(landed, log) if span.leader_epoch is None)
 
 
-def find_overlaps(read: Iterable[EpochSpan], landed: Iterable[EpochSpan]) -> tuple[OffsetRange, ...]:
-    """Return the offsets that both hold under different epochs, or under one that is unknown."""
-    others = list(landed)
-    return coalesce(
-        OffsetRange(a.offsets.source, max(a.offsets.start, b.offsets.start), min(a.offsets.end, b.offsets.end))
-        for a in read
-        for b in others
-        if a.offsets.overlaps(b.offsets) and (a.leader_epoch in (None, NO_EPOCH) or a.leader_epoch != b.leader_epoch)
-    )
+def intersect_spans(spans: Iterable[EpochSpan], others: Iterable[EpochSpan]) -> list[EpochSpan]:
+    """Return the readings of `spans` that `others` have: the same offsets under the same leader epoch. An epoch that is
+    unknown, or NO_EPOCH, is the same as any."""
+    listed = list(others)
+    return [
+        EpochSpan(piece, epoch)
+        for epoch, ranges in _group_by_epoch(spans).items()
+        for piece in intersect(ranges, _list_same(listed, epoch))
+    ]
+
+
+def subtract_spans(spans: Iterable[EpochSpan], others: Iterable[EpochSpan]) -> list[EpochSpan]:
+    """Return the readings of `spans` that `others` do not have, as `intersect_spans` compares them."""
+    listed = list(others)
+    return [
+        EpochSpan(piece, epoch)
+        for epoch, ranges in _group_by_epoch(spans).items()
+        for piece in subtract(ranges, _list_same(listed, epoch))
+    ]
+
+
+def _group_by_epoch(spans: Iterable[EpochSpan]) -> dict[int | None, list[OffsetRange]]:
+    groups: dict[int | None, list[OffsetRange]] = {}
+    for span in spans:
+        groups.setdefault(span.leader_epoch, []).append(span.offsets)
+    return groups
+
+
+def _list_same(spans: Sequence[EpochSpan], epoch: int | None) -> list[OffsetRange]:
+    any_epoch = (None, NO_EPOCH)
+    is_any = epoch in any_epoch
+    return [each.offsets for each in spans if is_any or each.leader_epoch in any_epoch or each.leader_epoch == epoch]
 
 
 def _find_first_other(span: EpochSpan, probe: Probe) -> int | None:

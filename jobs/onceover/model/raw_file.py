@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
 
-from onceover.model.conflict import Content
 from onceover.model.digest import Digest, sum_digests
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
@@ -75,13 +74,12 @@ class RawContents:
     """All intact records of a pipeline's raw, by ID.
 
     An ID that is in several places, or has several contents, is in as many `layers`, as if it had been read so often; a
-    line repeated in one file counts once. `released` are the records of windows that quarantine holds too, or whose
-    lines say so. `compacted` are the digests of compacted files, by the file's number, `unknown` the lines of contracts
-    without a file.
+    line repeated in one file counts once, and so does a record that two versions dated into two windows. `released` are
+    the records of windows that quarantine holds too, or whose lines say so. `compacted` are the digests of compacted
+    files, by the file's number, `unknown` the lines of contracts without a file.
     """
 
     layers: tuple[tuple[Run, ...], ...] = ()
     released: tuple[Run, ...] = ()
-    conflicts: tuple[Content, ...] = ()
     compacted: Mapping[int, Digest] | None = None
     unknown: tuple[UnknownLines, ...] = ()

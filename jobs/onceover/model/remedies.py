@@ -34,8 +34,8 @@ RELEASE: Final = Remedy(
     "onceover quarantine {pipeline} release --dry-run",
 )
 TAKE_OUT: Final = Remedy(
-    "Find out who wrote these lines. To be rid of the finding, stop ingest, copy the file elsewhere, put it back "
-    "without them, and repair the window."
+    "Find out who wrote these lines; where one ID has two contents, find out which is wrong. To be rid of the finding, "
+    "stop ingest, copy the file elsewhere, put it back without the wrong lines, and repair the window."
 )
 REBUILD: Final = Remedy(
     "Its certificate is valid, so schedules do not repair it. To rebuild it all the same:",
@@ -55,15 +55,6 @@ DECLARE: Final = Remedy(
     "and are never proved. That declares all windows that are listed without a reason against it, for good, even if a "
     "backup is found later. See which; then with --reason instead of --dry-run:",
     "onceover retention {pipeline} --adopt-missing --dry-run",
-)
-DECIDE: Final = Remedy(
-    "Decide which content of an ID counts; without --keep the command shows the contents:",
-    'onceover decide {pipeline} {window} ID --keep HASH --reason "..."',
-)
-DECIDE_ALL: Final = Remedy(
-    "Or decide all conflicts of the window at once, for what Kafka's log held when the contents were compared (newest) "
-    "or what it held before (oldest):",
-    'onceover decide {pipeline} {window} all --keep newest --reason "..."',
 )
 LOOK: Final = Remedy(
     "Airflow's DAG repair_failed_windows repairs it at its next run. To see what that would do:",

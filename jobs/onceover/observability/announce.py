@@ -36,7 +36,7 @@ def build_announcements(rows: Iterable[Mapping[str, Any]]) -> Iterable[Announcem
         first = published[0]
         for at in range(0, len(published), MOST_WINDOWS):
             windows = [
-                {name: row[name] for name in ("start", "end", "revision", "before", "after", "decisions")}
+                {name: row[name] for name in ("start", "end", "revision", "before", "after")}
                 for row in published[at : at + MOST_WINDOWS]
             ]
             extra = {

@@ -19,7 +19,7 @@ from onceover.kafka.hole_probe import find_empty
 from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
 from onceover.ledger.catalog import keep_raw_store, restore_contracts
-from onceover.ledger.drivers import Epoch, as_driver
+from onceover.ledger.drivers import UNKNOWN_VERSION, Epoch, as_driver, record_versions
 from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.poison import record_poison
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
@@ -70,7 +70,6 @@ class RebuildResult:
             "windows": written.windows,
             "expired": written.expired,
             "records": written.records,
-            "conflicts": written.conflicts,
             "foreign": self.foreign,
             "holes": [str(hole) for hole in written.holes],
             "in_neither": sum(map(len, self.lost)),
@@ -124,6 +123,7 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
             record_poison(context.ledger, context.name, poison)
             logs = KnownLogs(topic_ids, origins, empty)
             without_text = context.files.expired.read()
+            record_versions(context.ledger, epoch, UNKNOWN_VERSION, UNKNOWN_VERSION)
             written = write_ledger(context.ledger, epoch, registered, files, contents, logs, without_text)
             _store_offsets(context, facts, contents)
         _compare_log(context, epoch)

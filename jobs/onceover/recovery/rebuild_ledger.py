@@ -14,7 +14,7 @@ from datetime import date, datetime
 from itertools import groupby, zip_longest
 
 from onceover.errors import UsageError
-from onceover.ledger import batches, conflicts, frontiers, rebuilt, releases
+from onceover.ledger import batches, frontiers, rebuilt, releases
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
@@ -48,7 +48,6 @@ class RebuiltLedger:
     windows: int
     expired: int
     records: int
-    conflicts: int
     holes: tuple[OffsetRange, ...]
 
 
@@ -111,14 +110,12 @@ def write_ledger(
             releases.land_release(connection, epoch, batch_id, whole, of_batch, ids, WHO, "raw holds it as released")
             batches.mark_committed(connection, epoch, batch_id)
         _record_compacted_files(connection, name, files, contents)
-        conflicts.record_contents(connection, name, contents.conflicts)
         return RebuiltLedger(
             batches=len(rounds) + len(released) + len(empty),
             landings=sum(map(len, landings)),
             windows=len(starts),
             expired=len(expired),
-            records=sum(run.digest.records for run in (contents.layers or ((),))[0]),
-            conflicts=len({(held.source, held.offset) for held in contents.conflicts}),
+            records=sum(len(each) for each in coalesce(run.offsets for layer in contents.layers for run in layer)),
             holes=tuple(frontiers.read_holes(connection, name)),
         )
 
@@ -131,14 +128,12 @@ def leave_out_foreign(contents: RawContents, own: Collection[KafkaPartition]) ->
         return tuple(run for run in runs if run.offsets.source in own)
 
     layers = tuple(filter(None, map(keep, contents.layers)))
-    held = tuple(each for each in contents.conflicts if each.source in own)
     runs = [*(run for layer in contents.layers for run in layer), *contents.released]
     foreign = coalesce(run.offsets for run in runs if run.offsets.source not in own)
     kept = replace(
         contents,
         layers=layers,
         released=keep(contents.released),
-        conflicts=held,
         unknown=tuple(each for each in contents.unknown if each.source in own),
     )
     return kept, sum(map(len, foreign))

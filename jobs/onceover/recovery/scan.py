@@ -17,14 +17,13 @@ from pyspark.sql import functions as F
 
 from onceover.errors import TerminalError
 from onceover.lines.contract_names import name_contracts
-from onceover.model.conflict import Content
 from onceover.model.contract import Contracts
 from onceover.model.digest import HALVES, Digest
 from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import COMPACTED, LONGEST_RUN, RawContents, RawFile, Run, UnknownLines
 from onceover.model.window import from_ms, to_ms
-from onceover.spark import compacted_files, lines
+from onceover.spark import compacted_files
 from onceover.spark.contract_versions import add_version
 from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
 
@@ -50,10 +49,9 @@ def scan(
         return RawContents()
     digests = _read_compacted_digests(spark, address, files)
     with closing(_Distinct(spark, address, _order_places(files, digests), contracts)) as distinct:
-        layers, released, conflicts = distinct.collect_runs()
-        contents = tuple(distinct.list_conflicts()) if conflicts else ()
+        layers, released = distinct.collect_runs()
         unknown = tuple(distinct.list_unknown(files))
-    return RawContents(layers, released, contents, digests, unknown)
+    return RawContents(layers, released, digests, unknown)
 
 
 class _Distinct:
@@ -81,9 +79,9 @@ class _Distinct:
             for row in rows
         ]
 
-    def collect_runs(self) -> tuple[tuple[tuple[Run, ...], ...], tuple[Run, ...], int]:
+    def collect_runs(self) -> tuple[tuple[tuple[Run, ...], ...], tuple[Run, ...]]:
         """Return the runs of each layer and those of released records, each of one leader epoch, by version and in
-        order, and the number of rows in conflict."""
+        order."""
         of_run = (*_SOURCE, "released", "layer", "version", "leader_epoch")
         in_order = Window.partitionBy(*of_run).orderBy("offset")
         rows = (
@@ -98,7 +96,6 @@ class _Distinct:
                 *(F.sum(half).alias(half) for half in HALVES),
                 F.max("event_ms").alias("max_event_ms"),
                 F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
-                F.sum(F.col("conflicts").cast("int")).alias("conflicts"),
             )
             .limit(_MOST_ROWS + 1)
             .collect()  # one row a run and file
@@ -119,28 +116,7 @@ class _Distinct:
         for of_layer in runs.values():
             of_layer.sort(key=lambda run: (run.version, run.offsets.source, run.offsets.start))
         released = tuple(runs.pop(0, ()))
-        return tuple(tuple(of_layer) for _, of_layer in sorted(runs.items())), released, sum(r.conflicts for r in rows)
-
-    def list_conflicts(self) -> list[Content]:
-        """Return the contents of all IDs that have several."""
-        rows = (
-            self._rows.where("conflicts")
-            .select(*_ID, lines.hash_content().alias("content"), "window_ms", "event_ms")
-            .distinct()
-        )
-        return sorted(
-            (
-                Content(
-                    KafkaPartition(row.generation, row.kafka_partition),
-                    row.offset,
-                    row.content,
-                    None if row.window_ms == QUARANTINE else from_ms(row.window_ms),
-                    None if row.event_ms is None else from_ms(row.event_ms),
-                )
-                for row in rows.collect()  # one row an ID and content
-            ),
-            key=lambda held: (held.source, held.offset, held.hash, held.window_start is None),
-        )
+        return tuple(tuple(of_layer) for _, of_layer in sorted(runs.items())), released
 
     def close(self) -> None:
         with suppress(Py4JError, OSError):  # a JVM that died keeps nothing
@@ -222,12 +198,15 @@ def _read(spark: SparkSession, address: str, places: Sequence[tuple[int, RawFile
 
 def _number(read: DataFrame) -> DataFrame:
     """Return a row for each ID, window or file of quarantine, and content, with its `layer` from 1, whether it was
-    `released`, as the line says or because quarantine holds it too, under which version, and whether the ID
-    `conflicts`, having several contents."""
+    `released`, as the line says or because quarantine holds it too, and under which version. A record that two windows
+    have, dated by two versions, is in the later one alone, and in no first layer: its batch landed nothing in the
+    earlier one. Nor are two contents of one ID under one epoch, of which its batch landed one."""
     quarantined = F.col("window_ms") == QUARANTINE
     of_id, of_content = Window.partitionBy(*_ID), Window.partitionBy(*_ID, *HALVES)
+    of_record = Window.partitionBy(*_ID, "leader_epoch", *HALVES)
+    of_reading = Window.partitionBy(*_ID, "leader_epoch")
+    differ = reduce(Column.__or__, (F.min(half).over(of_reading) != F.max(half).over(of_reading) for half in HALVES))
     filed = ~quarantined & (F.max(quarantined).over(of_content) | F.col("line_released").isNotNull())
-    differ = (F.min(half).over(of_id) != F.max(half).over(of_id) for half in HALVES)
     in_turn = Window.partitionBy(*_ID, "released").orderBy(
         "leader_epoch", F.col("window_ms") != QUARANTINE, "place", *HALVES
     )
@@ -247,8 +226,12 @@ def _number(read: DataFrame) -> DataFrame:
         .withColumn("released", F.col("filed") & (F.col("place") == F.min(F.when(F.col("filed"), F.col("place")))
                     .over(of_id)))
         .withColumn("released_version", F.when(F.col("released"), F.coalesce("line_released", "line_version")))
-        .withColumn("conflicts", reduce(Column.__or__, differ))
-        .withColumn("layer", F.row_number().over(in_turn))
+        .withColumn("counting_ms", F.when(~quarantined & ~F.col("released"), F.col("window_ms")))
+        .withColumn("last_ms", F.max("counting_ms").over(of_record))
+        .withColumn("is_earlier", F.coalesce(F.col("counting_ms") < F.col("last_ms"), F.lit(False)))
+        .withColumn("is_twice", F.max("is_earlier").over(of_id) | differ)
+        .where(quarantined | F.col("released") | (F.col("window_ms") == F.col("last_ms")))
+        .withColumn("layer", F.row_number().over(in_turn) + F.col("is_twice").cast("int"))
     )  # fmt: skip
 
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from onceover.model.claim import ClaimedWindow
-
 MOST_WINDOWS = 2_000
 RECORDS_A_CORE = 2_000_000  # some seconds of reading
 W = TypeVar("W")
@@ -30,8 +28,3 @@ def group_windows(
         size += records
     if group:
         yield group
-
-
-def count_records(window: ClaimedWindow) -> int:
-    """Return the number of records that landed in the window, those that landed twice counted twice."""
-    return sum(digest.records for landing in window.landings for _, digest in landing.parts)

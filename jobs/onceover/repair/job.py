@@ -28,9 +28,7 @@ from onceover.repair.freeze import freeze, list_compacted, list_texts
 from onceover.repair.own_offsets import read_own_offsets
 from onceover.repair.progress import WindowProgress
 from onceover.repair.proof import Verdict, add_failed_proof, prove
-from onceover.repair.shared_ranges import find_shared
-from onceover.repair.spare import drop_spare, list_doubtful
-from onceover.repair.suspicions import WAITS, record_conflicts, settle_suspicions
+from onceover.repair.second_look import look_again
 from onceover.repair.unknown_contracts import explain_unknown
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
@@ -73,7 +71,6 @@ class RepairRun:
         self._spark, self._connection, self._registered, self._request = spark, context.ledger, registered, request
         self._context, self._files = context, context.files
         self._max_tries = context.pipeline.repair.max_tries
-        self._waits: Mapping[datetime, str] | None = None
         self._progress = progress
         self._leases, self._fault_point = open_leases(spark, context), fault_point
 
@@ -88,8 +85,6 @@ class RepairRun:
             return RepairOutcome()
         require_in_force(self._connection, self._registered)
         self._context.require_own_root()
-        if self._waits is None or any(claim.contested.suspected for claim in claimed):
-            claimed, self._waits = settle_suspicions(self._spark, self._context, claimed)
 
         def repair_windows(some: Sequence[ClaimedWindow]) -> RepairOutcome:
             return self._repair_windows(some, accounted)
@@ -116,8 +111,7 @@ class RepairRun:
                 rebuilt = rebuild.collect()
                 if denied := next(filter(is_denied, rebuild.failures.values()), None):
                     raise AccessDeniedError(denied)  # before a window loses a try
-                rebuilt = rebuild.compare_windows(rebuilt, list_doubtful(claimed, rebuilt))
-                rebuilt = drop_spare(self._context, rebuild, claimed, rebuilt)
+                rebuilt = look_again(self._context, rebuild, claimed, rebuilt)
                 aggregated = rebuild.aggregate()
                 rows = iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names)
                 staged = table.stage(self._connection, stage, rows)
@@ -149,7 +143,6 @@ class RepairRun:
             accounted,
             read_own_offsets(self._context),
             texts,
-            find_shared(claimed),
             compacted,
         )
 
@@ -158,11 +151,7 @@ class RepairRun:
         if rebuilt.unknown:
             reason = explain_unknown(self._context, rebuilt.unknown)
             return self._record_failure(claim, reason, {RepairFailure.UNKNOWN_CONTRACT}, rebuilt, verdict)
-        if verdict.waits:
-            publish.leave(self._connection, claim, (self._waits or {}).get(claim.window_start, WAITS))
-            return RepairOutcome(changed=1)
         if not verdict.is_proved:
-            record_conflicts(self._connection, self._registered, claim, rebuilt, verdict.doubtful)
             more = len(verdict.reasons) - 3
             reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
             return self._record_failure(claim, reason, verdict.failures, rebuilt, verdict)

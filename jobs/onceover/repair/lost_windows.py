@@ -121,7 +121,7 @@ def _select(
             what = "its compacted file is missing or has another length"
         elif missing:
             what = f"its file has {length:,} of {evidence.expected_length:,} bytes"
-        elif repair and repair.is_compared and not evidence.contested.undecided:
+        elif repair:
             what = repair.reason[:_MOST_SAID]
         else:
             continue
@@ -143,7 +143,7 @@ def _select(
 
 
 def _says_lost(repair: FailedRepair) -> bool:
-    """Return whether the repair found that raw lacks lines. A decision comes first where an ID has several contents."""
+    """Return whether raw lacks lines by that repair. Where an ID has two contents, a person looks at that first."""
     return lacks_lines(repair.failures) and RepairFailure.TWO_CONTENTS not in repair.failures
 
 

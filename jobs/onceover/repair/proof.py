@@ -6,45 +6,35 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Final
 
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
-from onceover.model.conflict import MOST_SHOWN
 from onceover.model.digest import EMPTY, Digest, sum_digests
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import RAW_DAMAGE, Kind
-from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
-from onceover.model.repair_failure import RepairFailure, lacks_lines
-from onceover.model.wording import format_records, pluralize
-from onceover.repair.decided import DecidedIds
+from onceover.model.repair_failure import RepairFailure, shows_damage
+from onceover.model.wording import pluralize
+from onceover.repair.readings import find_blind, list_readings
 
-MOST_REASON = 1_000  # characters of evidence
+MAX_REASON: Final = 1_000  # characters of evidence
+_MAX_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The result of a proof: `reasons` against publishing, if any, with their codes, and `findings` that raw showed
-    besides.
-
-    Of the `doubtful` offsets raw holds other records than landed in this window; those may be another window's.
-    `suspected` offsets of the window landed more than once, and their contents were not compared.
-    """
+    besides. Of the `doubtful` offsets raw holds other records than landed in this window; those may be spare."""
 
     reasons: tuple[str, ...]
     findings: tuple[Finding, ...] = field(default=())
     doubtful: tuple[OffsetRange, ...] = ()
-    suspected: int = 0
     failures: frozenset[RepairFailure] = frozenset()
 
     @property
     def is_proved(self) -> bool:
-        return not (self.reasons or self.suspected)
-
-    @property
-    def waits(self) -> bool:
-        """Return whether nothing but suspicions keeps the window from being published."""
-        return not self.reasons and self.suspected > 0
+        return not self.reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +62,12 @@ class UnprovedPart:
 
 
 def add_failed_proof(reason: str, failures: Collection[RepairFailure], verdict: Verdict | None) -> tuple[Finding, ...]:
-    """Return the findings of a try that failed for `reason`: those of its verdict, if raw was read, and that raw lacks
-    lines, unless one of them says so, or contents have to be compared first."""
+    """Return the findings of a try that failed for `reason`: those of its verdict, if raw was read, and that raw does
+    not prove the window, unless one of them says so."""
     findings = verdict.findings if verdict else ()
-    explained = any(finding.kind in RAW_DAMAGE for finding in findings) or (verdict is not None and verdict.doubtful)
-    if explained or not lacks_lines(failures):
+    if any(finding.kind in RAW_DAMAGE for finding in findings) or not shows_damage(failures):
         return findings
-    return *findings, Finding(Kind.FAILED_PROOF, {"reason": reason[:MOST_REASON]})
+    return *findings, Finding(Kind.FAILED_PROOF, {"reason": reason[:MAX_REASON]})
 
 
 def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, accounted: Sequence[OffsetRange] = ()) -> Verdict:
@@ -95,49 +84,27 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, accounted: Sequence[Of
         failures.add(code)
         reasons.append(reason)
 
-    shown = to_plain(rebuilt.contested[:MOST_SHOWN])
-    contested = claimed.contested
-    if rebuilt.conflicts:
-        fail(RepairFailure.TWO_CONTENTS, f"{_have(rebuilt.conflicts)} more than one content")
-        findings.append(Finding(Kind.CONFLICT, {"ids": rebuilt.conflicts, "contested": shown}))
-    elif contested.undecided:
-        undecided = f"{_have(contested.undecided)} more than one content, in this window or in another"
-        fail(RepairFailure.TWO_CONTENTS, undecided)
-        of_ledger = to_plain(contested.shown)
-        findings.append(Finding(Kind.CONFLICT, {"ids": contested.undecided, "contested": of_ledger}))
-    if rebuilt.misdated:
-        fail(RepairFailure.TWO_CONTENTS, f"{_have(rebuilt.misdated)} more than one event time")
-        findings.append(Finding(Kind.MISDATED, {"ids": rebuilt.misdated, "contested": shown}))
+    if rebuilt.clashing:
+        ids = pluralize(sum(len(each.offsets) for each in rebuilt.clashing), "ID")
+        named = ", ".join(str(each.offsets) for each in rebuilt.clashing[:_MAX_NAMED])
+        fail(RepairFailure.TWO_CONTENTS, f"{ids} with two contents under one leader epoch: {named}")
     if rebuilt.misplaced_lines:
         findings.append(Finding(Kind.MISPLACED_LINE, {"lines": rebuilt.misplaced_lines}))
     if rebuilt.foreign_lines:
         findings.append(Finding(Kind.FOREIGN_LINE, {"lines": rebuilt.foreign_lines}))
-    if not rebuilt.lists_extras:
-        fail(
-            RepairFailure.TOO_MANY_EXTRAS,
-            f"{format_records(rebuilt.extra.records)} landed nowhere, in more offset ranges than a certificate names; "
-            "have ingest read them again",
-        )
     if rebuilt.corrupt_lines:
         findings.append(Finding(Kind.CORRUPT_LINE, {"lines": rebuilt.corrupt_lines}))
-    decided = DecidedIds(claimed, rebuilt)
-    held = {key: _DigestIndex(pieces) for key, pieces in _group_by_reading(decided.drop_pieces(rebuilt.ranges))}
-    unproved = _list_unproved(claimed, held, decided)
+    if not rebuilt.lists_all:
+        fail(
+            RepairFailure.TOO_MANY_EXTRAS,
+            "records that landed nowhere, or elsewhere, are in more offset ranges than a certificate names; have "
+            "ingest read them again",
+        )
+    unproved = list_unproved_parts(claimed, rebuilt)
     for part in unproved:
         fail(RepairFailure.STRAY_RECORD if part.lacks_nothing else RepairFailure.LOST_LINE, str(part))
-    is_other = not (rebuilt.conflicts or rebuilt.misdated)  # the window's own contents explain no difference
-    more = [u.offsets for u in unproved if is_other and not u.landing.release and (u.lacks_nothing or u.is_as_many)]
-    left = {key: pieces.list_left() for key, pieces in held.items()}
-    more += [piece.offsets for (_, release, _), pieces in left.items() if is_other and not release for piece in pieces]
-    stray = rebuilt.stray_lines + sum(piece.digest.records for pieces in left.values() for piece in pieces)
-    if stray:
-        fail(
-            RepairFailure.STRAY_RECORD,
-            f"{pluralize(stray, 'record')} accounted for, but by no landing of this window; `onceover audit` compares "
-            "it with Kafka's log",
-        )
-    # A decision may reject records that were certified, and an extra may have landed elsewhere.
-    may_go = len(claimed.decisions) + sum(map(len, intersect(claimed.extras, accounted)))
+    doubtful = [u.offsets for u in unproved if not u.landing.release and (u.lacks_nothing or u.is_as_many)]
+    may_go = sum(map(len, intersect((each.offsets for each in claimed.extras), accounted)))
     if claimed.certified is not None and rebuilt.digest.records < claimed.certified.records - may_go:
         fail(
             RepairFailure.FEWER_RECORDS,
@@ -145,56 +112,75 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, accounted: Sequence[Of
             "never published",
         )
     compacted = claimed.compacted
-    is_plain = not (rebuilt.conflicts or rebuilt.misdated or claimed.decisions)  # else some records may not count
-    if reasons and compacted is not None and is_plain and rebuilt.compacted != compacted.digest:
+    if reasons and compacted is not None and not rebuilt.clashing and rebuilt.compacted != compacted.digest:
         failures.add(RepairFailure.LOST_LINE)
         reasons.insert(
             0,
             f"the compacted file that replaced the window's text is missing or damaged: {rebuilt.compacted} of "
             f"{compacted.digest} count; put it back where `onceover explain` says",
         )
-    doubtful = coalesce((*more, *rebuilt.strays))
-    return Verdict(tuple(reasons), tuple(findings), doubtful, contested.suspected, frozenset(failures))
+    return Verdict(tuple(reasons), tuple(findings), coalesce(doubtful), frozenset(failures))
+
+
+# A Kafka partition with its leader epoch; or with a release from quarantine, or the landing with exact IDs.
+_Source = tuple[KafkaPartition, int | None, int | None, int | None]
 
 
 def list_unproved_parts(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> list[UnprovedPart]:
     """Return the parts of the window's landings that raw does not hold."""
-    decided = DecidedIds(claimed, rebuilt)
-    pieces = _group_by_reading(decided.drop_pieces(rebuilt.ranges))
-    return _list_unproved(claimed, {key: _DigestIndex(each) for key, each in pieces}, decided)
-
-
-# A Kafka partition, the release from quarantine, and the landing with exact IDs, if any.
-_Source = tuple[KafkaPartition, int | None, int | None]
+    held = _index(rebuilt.ranges)
+    blind = find_blind(claimed.landings)
+    proved: dict[int, list[OffsetRange]] = {}
+    unproved: list[tuple[UnprovedPart, list[tuple[OffsetRange, int]]]] = []
+    for landing in claimed.landings:
+        readings: dict[KafkaPartition, list[tuple[OffsetRange, int]]] = {}
+        for piece, epoch in list_readings(landing, blind):
+            readings.setdefault(piece.source, []).append((piece, epoch))
+        for offsets, expected in landing.parts:
+            source, own = offsets.source, readings[offsets.source]
+            if landing.release:
+                of_release = held.get((source, None, landing.release_id, None))
+                actual = of_release.read(offsets) if of_release else EMPTY
+            else:
+                actual = sum_digests(
+                    index.read(piece) for piece, epoch in own if (index := held.get((source, epoch, None, None)))
+                )
+                for epoch in {epoch for _, epoch in own}:
+                    if alone := held.get((source, epoch, None, landing.landing_id)):
+                        actual = actual + alone.read(offsets)
+            # A ledger rebuilt without a line of the first reading has one contract for an ID's release and replays.
+            if actual != expected and not landing.release:
+                released = [index for (at, _, batch, _), index in held.items() if batch and at == source]
+                actual = _add_released(actual, expected, released, [piece for piece, _ in own])
+            if actual != expected:
+                unproved.append((UnprovedPart(landing, offsets, actual, expected), own))
+            elif not landing.release:
+                for piece, epoch in own:
+                    proved.setdefault(epoch, []).append(piece)
+    covered = {epoch: _Cover(ranges) for epoch, ranges in proved.items()}
+    return [
+        part
+        for part, own in unproved
+        # A replay after Kafka's compaction lands less than the first readings did, whose landings prove the records.
+        if part.landing.release
+        or not part.lacks_nothing
+        or not all(epoch in covered and covered[epoch].contains(piece) for piece, epoch in own)
+    ]
 
 
 class _DigestIndex:
     """One source's rebuilt ranges with running sums: any landing's digest is one subtraction."""
 
     def __init__(self, ranges: Iterable[RebuiltRange]) -> None:
-        self._pieces = ordered = sorted(ranges, key=lambda piece: piece.offsets.start)
+        ordered = sorted(ranges, key=lambda piece: piece.offsets.start)
         self._starts = [piece.offsets.start for piece in ordered]
         self._ends = [piece.offsets.end for piece in ordered]
         self._sums = list(accumulate((piece.digest for piece in ordered), initial=EMPTY))
-        self._taken = [0] * (len(ordered) + 1)  # by piece, how many more takes hold it than the piece before
-
-    def take(self, whole: OffsetRange) -> Digest:
-        """Return the digest of the pieces within, and mark them as taken."""
-        first, last = bisect_left(self._starts, whole.start), bisect_right(self._ends, whole.end)
-        if first >= last:
-            return EMPTY
-        self._taken[first] += 1
-        self._taken[last] -= 1
-        return self._sums[last] - self._sums[first]
 
     def read(self, whole: OffsetRange) -> Digest:
-        """Return the digest of the pieces within, without marking them."""
+        """Return the digest of the pieces within."""
         first, last = bisect_left(self._starts, whole.start), bisect_right(self._ends, whole.end)
         return self._sums[last] - self._sums[first] if first < last else EMPTY
-
-    def list_left(self) -> list[RebuiltRange]:
-        """Return the pieces that were never taken."""
-        return [piece for piece, taken in zip(self._pieces, accumulate(self._taken), strict=False) if not taken]
 
 
 class _Cover:
@@ -212,38 +198,6 @@ class _Cover:
         return at > 0 and self._ends[part.source][at - 1] >= part.end
 
 
-def _list_unproved(
-    claimed: ClaimedWindow, held: Mapping[_Source, _DigestIndex], decided: DecidedIds
-) -> list[UnprovedPart]:
-    """Return the parts of landings that raw does not hold, and mark in `held` the pieces of all landings as taken."""
-    proved: list[OffsetRange] = []
-    unproved: list[UnprovedPart] = []
-    for landing in claimed.landings:
-        for offsets, expected in landing.parts:
-            own = landing.exact and [r for r in landing.exact if r.source == offsets.source]
-            actual = EMPTY
-            if index := held.get((offsets.source, landing.release_id, None)):
-                actual = sum_digests(map(index.take, own or (offsets,)))
-            if own and (alone := held.get((offsets.source, None, landing.landing_id))):
-                actual = actual + alone.take(offsets)
-            # A ledger rebuilt without a line of the first reading has one contract for an ID's release and replays.
-            if actual != expected and not landing.release:
-                released = [index for (source, batch, _), index in held.items() if batch and source == offsets.source]
-                actual = _add_released(actual, expected, released, own or (offsets,))
-            ids = [r for r in landing.release.ranges if r.source == offsets.source] if landing.release else own
-            if actual == expected or decided.explain(ids or (offsets,), actual, expected):
-                proved += [] if landing.release else own or [offsets]
-            else:
-                unproved.append(UnprovedPart(landing, offsets, actual, expected))
-    covered = _Cover(proved)
-    return [
-        part
-        for part in unproved
-        # A replay after Kafka's compaction lands less than the first readings did, whose landings prove the records.
-        if not (not part.landing.release and part.lacks_nothing and covered.contains(part.offsets))
-    ]
-
-
 def _add_released(
     actual: Digest, expected: Digest, released: Iterable[_DigestIndex], ranges: Sequence[OffsetRange]
 ) -> Digest:
@@ -252,12 +206,9 @@ def _add_released(
     return expected if whole == expected else actual
 
 
-def _group_by_reading(ranges: Iterable[RebuiltRange]) -> Iterable[tuple[_Source, list[RebuiltRange]]]:
-    actual: dict[_Source, list[RebuiltRange]] = {}
+def _index(ranges: Iterable[RebuiltRange]) -> Mapping[_Source, _DigestIndex]:
+    by_source: dict[_Source, list[RebuiltRange]] = {}
     for piece in ranges:
-        actual.setdefault((piece.offsets.source, piece.release_id, piece.exact_id), []).append(piece)
-    return actual.items()
-
-
-def _have(ids: int) -> str:
-    return f"{pluralize(ids, 'ID')} {'has' if ids == 1 else 'have'}"
+        epoch = None if piece.release_id else piece.leader_epoch
+        by_source.setdefault((piece.offsets.source, epoch, piece.release_id, piece.exact_id), []).append(piece)
+    return {key: _DigestIndex(pieces) for key, pieces in by_source.items()}

@@ -23,6 +23,7 @@ from onceover.ledger.windows import cut_into_chunks
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import EMPTY
 from onceover.model.finding import Finding
+from onceover.model.log_history import EpochSpan
 from onceover.model.offsets import OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.repair_failure import RepairFailure
@@ -265,7 +266,7 @@ def _finish(
     )
 
 
-def _require_alone(connection: Connection, pipeline: str, start: datetime, own: Sequence[OffsetRange]) -> None:
+def _require_alone(connection: Connection, pipeline: str, start: datetime, own: Sequence[EpochSpan]) -> None:
     if other := extras.find_other_window(connection, pipeline, start, own):
         window, offset = other
         raise CountedTwiceError(

@@ -32,15 +32,13 @@ from onceover.ledger.rereads import Reread
 from onceover.ledger.unreadable import list_unreadable
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.dag_run import DagRun
-from onceover.model.digest import Digest
 from onceover.model.offsets import OffsetRange, coalesce, split, subtract
-from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import Window, WindowRange
 from onceover.raw.damaged_files import DamagedFiles
 from onceover.repair.folded import FoldedRebuild
 from onceover.repair.freeze import list_compacted, list_texts
 from onceover.repair.proof import UnprovedPart, list_unproved_parts
-from onceover.repair.spare import drop_spare
+from onceover.repair.second_look import look_again
 from onceover.spark.failure import summarize
 from onceover.spark.hdfs_leases import open_leases
 
@@ -160,7 +158,7 @@ def _scan(
             with closing(
                 FoldedRebuild(spark, address, registered.contracts, [claimed], (), (), texts, compacted=read)
             ) as rebuild:
-                rebuilt = drop_spare(context, rebuild, [claimed], rebuild.collect()).get(start)
+                rebuilt = look_again(context, rebuild, [claimed], rebuild.collect()).get(start)
                 damage = rebuild.failures.get(start)
         except (Py4JNetworkError, ConnectionError) as error:
             raise SparkLostError("Spark's JVM has died; run the command again, nothing is half-done") from error
@@ -169,18 +167,12 @@ def _scan(
         if rebuilt is None:
             is_lost = is_lost or bool(read)
             continue
-        if read and claimed.compacted is not None and _is_other(claimed, rebuilt, claimed.compacted.digest):
+        is_other = claimed.compacted is not None and rebuilt.compacted != claimed.compacted.digest
+        if read and is_other and not rebuilt.clashing:  # of an ID with two contents, another one may count
             is_lost = True
             continue
         return list_unproved_parts(claimed, rebuilt), is_lost, None
     return [], is_lost, damage
-
-
-def _is_other(claimed: ClaimedWindow, rebuilt: RebuiltWindow, recorded: Digest) -> bool:
-    """Return whether the compacted file holds other records than recorded. Of an ID with two contents, no record or the
-    decided one counts, whatever the file holds."""
-    is_plain = not (rebuilt.conflicts or rebuilt.misdated or claimed.decisions)
-    return is_plain and rebuilt.compacted != recorded
 
 
 def _divide(

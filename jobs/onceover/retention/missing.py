@@ -52,8 +52,6 @@ def list_missing(context: PipelineContext) -> MissingText:
             others.append((text, f"it has a compacted file: run `onceover compact {context.name}` first"))
         elif text.has_landings_since:
             others.append((text, "records have landed in it since it was certified"))
-        elif text.is_contested:
-            others.append((text, "IDs of it have several contents, or are still to be compared"))
         elif text.rows is None or text.rows != rows.get(text):
             others.append((text, "its rows are no longer those that were certified"))
         else:

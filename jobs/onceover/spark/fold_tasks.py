@@ -20,7 +20,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from onceover.errors import OnceoverError, TerminalError
 from onceover.lines import units
-from onceover.lines.accounts import MOST_RUNS, Accounts
+from onceover.lines.accounts import MAX_RUNS, Accounts
 from onceover.lines.chunks import CHUNK, Piece
 from onceover.lines.folded_window import OF_LINE, FoldedUnit, fold_units
 from onceover.lines.grouping import Grouping
@@ -190,7 +190,7 @@ def _join_units(folded: Iterable[FoldedUnit | None], grouping: Grouping) -> tupl
                 summary, groups = unit.summary, own
             else:
                 summary, groups = summary + unit.summary, grouping.group(pa.concat_tables([groups, own]))
-                summary = replace(summary, runs=summary.runs.take(MOST_RUNS))
+                summary = replace(summary, runs=summary.runs.take(MAX_RUNS))
     except OnceoverError as error:
         return WindowOutcome(error=str(error)), none
     return WindowOutcome(summary), groups

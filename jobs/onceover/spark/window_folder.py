@@ -12,7 +12,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from onceover.lines.accounts import MOST_RUNS
+from onceover.lines.accounts import MAX_RUNS
 from onceover.lines.summary import WindowSummary
 from onceover.lines.units import count_units
 from onceover.model.contract import Contracts
@@ -105,6 +105,6 @@ class WindowFolder:
 
 
 def _share_runs(files: Sequence[WindowFile]) -> list[WindowFile]:
-    """Return the files with accounts under which their summaries have MOST_RUNS together, or a thousand each."""
-    share = max(MOST_RUNS // max(sum(count_units(file.weight) for file in files), 1), 1000)
-    return [replace(file, accounts=replace(file.accounts, most_runs=share)) for file in files]
+    """Return the files with accounts under which their summaries have MAX_RUNS together, or a thousand each."""
+    share = max(MAX_RUNS // max(sum(count_units(file.weight) for file in files), 1), 1000)
+    return [replace(file, accounts=replace(file.accounts, max_runs=share)) for file in files]

@@ -55,7 +55,7 @@ def up(parts: Parts = None, cluster: Cluster = False) -> None:
         say(
             f"Airflow's UI is at {endpoints.address('airflow')}",
             f"Log in as admin; the password is in {password}",
-            f"To repair and decide only, log in as oncall; the password is in {password.with_name('airflow-oncall')}",
+            f"To repair only, log in as oncall; the password is in {password.with_name('airflow-oncall')}",
             f"To look only, log in as viewer; the password is in {password.with_name('airflow-viewer')}",
             whole=True,
         )

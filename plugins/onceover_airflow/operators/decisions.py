@@ -1,4 +1,4 @@
-"""What a person decides, as tasks: the content that counts, the loss that is accepted, the rows that are restored.
+"""What a person decides, as tasks: the loss that is accepted, the rows that are restored, who works on windows.
 
 Each is one short task over the function that the command line calls; who did it is Airflow's user.
 """
@@ -10,11 +10,11 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from onceover.errors import TerminalError, UsageError
+from onceover.errors import UsageError
 from onceover.model.dag_run import DagRun
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import parse_range as parse_offsets
-from onceover.model.window import Window, WindowRange, format_moment, parse_window
+from onceover.model.window import WindowRange, parse_window
 from onceover.model.wording import format_records, pluralize
 from onceover_airflow.params import LOSSES
 from onceover_airflow.requester import name_requester
@@ -28,8 +28,6 @@ from onceover_airflow.run_request import (
 )
 from onceover_airflow.windows import DataInterval
 
-_MOST_NAMED = 5
-
 
 class _DecisionOperator(BaseOperator):
     template_fields: Sequence[str] = ("pipeline",)
@@ -37,34 +35,6 @@ class _DecisionOperator(BaseOperator):
     def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.pipeline = pipeline
-
-
-class DecideOperator(_DecisionOperator):
-    """Records which of several contents of a record ID counts, as `onceover decide`. Red if some IDs of `all` were
-    left, as which content is the newest is not known."""
-
-    def execute(self, context: Context) -> dict[str, Any]:
-        from onceover.context import open_pipeline
-        from onceover.detection.future_range import reject_future_range
-        from onceover.model.record import encode_id
-        from onceover.repair.decide import decide
-
-        params, who = context["params"], name_requester(context["dag_run"])
-        reason = require_reason(params, "a decision")
-        with open_pipeline(chosen_name(self.pipeline), "decide") as opened:
-            chosen = choose_window(params, opened.pipeline.contract.window_minutes)
-            (window,) = reject_future_range(opened, chosen)
-            done = decide(opened, window, require_text(params, "id"), require_text(params, "keep"), who, reason)
-        self.log.info("%s decided; to be repaired: %s", pluralize(done.ids, "ID"), ", ".join(map(str, done.windows)))
-        if done.left:
-            named = [encode_id(each.source, each.offset).decode() for each in done.left[:_MOST_NAMED]]
-            raise TerminalError(
-                f"{pluralize(len(done.left), 'ID')} of window {window} of {opened.name} left: which content is the "
-                f"{require_text(params, 'keep')} is not known; decide each by its hash: {', '.join(named)}"
-            )
-        windows = [format_moment(start) for start in done.windows]
-        end = Window.at(done.windows[-1], window.minutes).end if windows else window.end
-        return {"pipeline": opened.name, "ids": done.ids, "windows": windows, "end": format_moment(end)}
 
 
 class AcceptLossOperator(_DecisionOperator):

@@ -17,7 +17,6 @@ from fastapi import Depends
 REPAIR: Final = "repair_on_call"
 """The DAG that a repair from the page runs. Who may see its runs may read the page."""
 
-DECIDE: Final = "decide_conflict"
 LOSE: Final = "accept_loss"
 RESTORE: Final = "restore_window"
 REREAD: Final = "reread_window"
@@ -31,13 +30,6 @@ READER: Final = (Depends(get_user), Depends(requires_access_dag("GET", DagAccess
 """What every route demands: a session (401), a valid one (403), and the right to see the runs of `REPAIR` (403)."""
 
 User = Annotated[BaseUser, Depends(get_user)]
-
-
-def may_read_records(user: BaseUser) -> bool:
-    """Return whether the user may see values of records, as RECORDS_READER demands."""
-    return get_auth_manager().is_authorized_dag(
-        method="GET", access_entity=DagAccessEntity.TASK_LOGS, details=DagDetails(id=REPAIR), user=user
-    )
 
 
 def may_start(user: BaseUser, dag_id: str) -> bool:

@@ -9,7 +9,6 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from onceover.explain.page.strip import MEANINGS
-from onceover.explain.view import format_second
 from onceover.model.reason import REASON_LENGTH
 from onceover.model.ticket import TICKET_LENGTH
 from onceover.model.window import format_moment
@@ -31,7 +30,7 @@ GLYPHS: Final = {
 }
 """The sign of each letter of a strip: colour alone never says a state."""
 
-NO_REPAIRS: Final = ("decide_conflict", "accept_loss", "take_windows")
+NO_REPAIRS: Final = ("accept_loss", "take_windows")
 """The DAGs of the page whose runs make no repair request."""
 
 
@@ -43,7 +42,7 @@ def render(template: str, status: int = 200, **values: Any) -> HTMLResponse:
 
 def point_below(command: str) -> str:
     """Return words that lead to the form of a window's page that does what the command does; empty if none does."""
-    if command.startswith(("onceover decide ", "onceover reread ")):
+    if command.startswith("onceover reread "):
         return "the form below, or "
     if command.startswith("onceover repair ") and "--force" not in command:
         return "the plan below, or " if "--dry-run" in command else "the button below, or "
@@ -69,7 +68,6 @@ _ENVIRONMENT.filters |= {
     "number": _format_number,
     "time": _format_time,
     "exact": format_moment,
-    "second": format_second,
     "plural": pluralize,
 }
 _ENVIRONMENT.globals |= {

@@ -13,14 +13,13 @@ from onceover.config.pipelines import names
 from onceover.detection.future_range import reject_future_range
 from onceover.errors import OnceoverError, UsageError
 from onceover.explain import page as explain
-from onceover.explain.contents import list_contested
 from onceover.explain.finding_text import describe_finding
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import count_by_state, read_last_end
 from onceover.model.window import WindowRange, parse_moment, parse_window
 from onceover_airflow.page.days import draw_day
-from onceover_airflow.page.gate import DECIDE, LOSE, REPAIR, REREAD, RESTORE, TAKE, User, may_read_records, may_start
+from onceover_airflow.page.gate import LOSE, REPAIR, REREAD, RESTORE, TAKE, User, may_start
 from onceover_airflow.page.plan import MOST_DAYS, plan_windows, read_plan
 from onceover_airflow.page.reading import read_ledger, read_pipeline
 from onceover_airflow.page.render import render
@@ -132,7 +131,6 @@ def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTM
         chosen = parse_window(window, context.pipeline.contract.window_minutes)
         span = reject_future_range(context, WindowRange(chosen.start, chosen.end, chosen.minutes))
         known = explain.read_window(context, chosen)
-        contested = list_contested(context, known["findings"], with_text=may_read_records(user))
         plan, not_planned = None, None
         try:
             plan = plan_windows(context, span, force=False)
@@ -143,9 +141,6 @@ def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTM
         pipeline=pipeline,
         window=chosen,
         known=known,
-        contested=contested,
-        contested_windows=sorted({w for each in contested for w in each.windows}, key=lambda w: w.start),
-        most_days=MOST_DAYS,
         of_pipeline=[
             (each["kind"], describe_finding(each["kind"], each["evidence"])) for each in known["findings_of_pipeline"]
         ],
@@ -156,7 +151,6 @@ def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTM
         not_planned=not_planned,
         why=why or "",
         may=may_start(user, REPAIR),
-        may_decide=may_start(user, DECIDE),
         may_restore=may_start(user, RESTORE),
         may_reread=may_start(user, REREAD),
         is_reread=any((step["command"] or "").startswith("onceover reread ") for step in known["next_steps"]),

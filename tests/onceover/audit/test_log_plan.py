@@ -16,7 +16,7 @@ def of(start: int, end: int, source: KafkaPartition = P0) -> OffsetRange:
 def state(
     origin: int = 20, reach: int = 80, begun: tuple[OffsetRange, ...] = (), unreadable: tuple[OffsetRange, ...] = ()
 ) -> LedgerStatement:
-    return LedgerStatement({}, {P0: origin}, {P0: reach}, begun, (), (), unreadable, (), (), False)
+    return LedgerStatement({}, {P0: origin}, {P0: reach}, begun, (), (), unreadable, (), False)
 
 
 def test_plan_reads_from_the_log_start_without_a_marker() -> None:

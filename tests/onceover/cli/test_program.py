@@ -32,7 +32,6 @@ COMMANDS = (
     ("offsets",),
     ("accept-loss",),
     ("restore",),
-    ("decide",),
     ("take",),
     ("compact",),
     ("retention",),

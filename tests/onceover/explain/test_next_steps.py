@@ -6,6 +6,7 @@ import pytest
 
 from onceover.explain.next_steps import list_next_steps
 from onceover.model.finding_kinds import Kind
+from onceover.model.remedies import REREAD, RESTORE, TAKE_OUT
 from onceover.model.repair_failure import RepairFailure
 from onceover.model.window import Window
 
@@ -40,7 +41,7 @@ def test_blocked_window_is_repaired_by_hand_only() -> None:
     ("failed", "expected"),
     [
         ([RepairFailure.LOST_LINE], True),
-        ([RepairFailure.TWO_CONTENTS, RepairFailure.UNREADABLE_FILE], True),
+        ([RepairFailure.FEWER_RECORDS, RepairFailure.UNREADABLE_FILE], True),
         ([RepairFailure.STRAY_RECORD], False),
         ([], False),
     ],
@@ -55,7 +56,7 @@ def test_blocked_window_that_lacks_lines_is_read_again(failed: list[RepairFailur
 
 def test_window_is_read_again_where_a_repair_could_not() -> None:
     failed = [RepairFailure.UNREADABLE_FILE]
-    named = [s.command for s in list_next_steps("things", WINDOW, "failed", [Kind.CONFLICT], failed=failed)]
+    named = [s.command for s in list_next_steps("things", WINDOW, "failed", [Kind.DUPLICATED], failed=failed)]
     assert 'onceover reread things 2013-01-01T05:00Z --reason "..."' in named
     assert named[-1] == REPAIR
 
@@ -74,14 +75,15 @@ def test_lost_text_is_taken_over_only_beside_a_compacted_file() -> None:
         assert (command in named, declare in named) == (expected, True)
 
 
-def test_conflict_is_decided_and_no_file_is_brought_back() -> None:
-    decide = "onceover decide things 2013-01-01T05:00Z"
-    end = '--reason "..."'
-    expected = [f"{decide} ID --keep HASH {end}", f"{decide} all --keep newest {end}"]
-    assert commands("failed", Kind.CONFLICT)[:-2] == expected
-    assert commands("failed", Kind.MISDATED)[:-2] == expected[:1]
-    steps = list_next_steps("things", WINDOW, "failed", [Kind.CONFLICT, Kind.MISDATED])
-    assert not any("bring the window file back" in step.text for step in steps)
+@pytest.mark.parametrize("more", [(), (RepairFailure.LOST_LINE,)])
+def test_wrong_one_of_two_contents_is_taken_out(more: tuple[RepairFailure, ...]) -> None:
+    failed, damage = [RepairFailure.TWO_CONTENTS, *more], [Kind.FAILED_PROOF]
+    steps = list_next_steps("things", WINDOW, "failed", damage, failed=failed)
+    assert steps[:-2] == [TAKE_OUT]
+    assert steps[-2].text.startswith("After that, Airflow's DAG")
+    assert list_next_steps("things", WINDOW, "blocked", damage, failed=failed)[1:-1] == [TAKE_OUT]
+    mixed = list_next_steps("things", WINDOW, "failed", [*damage, Kind.CORRUPT_LINE, Kind.FOREIGN_LINE], failed=failed)
+    assert [step.text for step in mixed[:-2]] == [step.text for step in (TAKE_OUT, RESTORE, REREAD)]
 
 
 def test_open_window_without_its_file_is_read_again() -> None:
@@ -118,12 +120,5 @@ def test_certified_window_beside_a_hole_needs_nothing_more() -> None:
 
 
 def test_repair_comes_after_what_it_needs() -> None:
-    (look,) = [step for step in list_next_steps("things", WINDOW, "failed", [Kind.CONFLICT]) if "DAG" in step.text]
+    (look,) = [step for step in list_next_steps("things", WINDOW, "failed", [Kind.CORRUPT_LINE]) if "DAG" in step.text]
     assert look.text.startswith("After that, Airflow's DAG")
-
-
-def test_conflict_that_is_decided_leads_to_its_repair() -> None:
-    steps = list_next_steps("p", WINDOW, "failed", [Kind.CONFLICT, Kind.DECIDED], nothing_to_decide=True)
-    assert [step.text.partition(".")[0] for step in steps] == [
-        "Airflow's DAG repair_failed_windows repairs it at its next run", "To do it now:"
-    ]  # fmt: skip

@@ -60,15 +60,6 @@ def test_expired_window_says_the_stored_reason(expired_why: str | None, expected
     assert ("perhaps twice" in describe_verdict(make_facts("expired", expired_why))) is (expired_why == EXPIRED_WHY)
 
 
-@pytest.mark.parametrize(("ids", "decides"), [(0, False), (2, True)])
-def test_offsets_to_compare_are_no_conflict_to_decide(ids: int, decides: bool) -> None:
-    facts = make_facts("failed", None)
-    conflict = {"kind": str(Kind.CONFLICT), "evidence": {"ids": ids, "suspected": 3}, "resolved_at": None}
-    facts = replace(facts, rows={**facts.rows, "findings": [conflict]})
-    assert any("onceover decide" in (step.command or "") for step in facts.steps) is decides
-    assert any("onceover repair" in (step.command or "") for step in facts.steps)
-
-
 def test_open_window_needs_no_reason() -> None:
     assert describe_verdict(make_facts("open", None)) == "It is open: records may still arrive."
 
@@ -85,7 +76,7 @@ def test_certificate_beside_skipped_offsets_is_of_what_was_read() -> None:
 
 
 def describe_basis(store: str = "hdfs", **rests_on: object) -> str:
-    stated = {"basis": "raw", "by_columns": None, "by_value": None, "lost_offsets": 0, "decisions": 0, "extras": [],
+    stated = {"basis": "raw", "by_columns": None, "by_value": None, "lost_offsets": 0, "extras": [],
               "contract_versions": [], "evaluated_by": [], **rests_on}  # fmt: skip
     certified = make_facts("certified", None)
     facts = replace(certified, rows={**certified.rows, "rests_on": stated}, raw_store=store)
@@ -108,7 +99,7 @@ def test_certificate_says_what_its_records_count_by(by_columns: int | None, by_v
 def test_certificate_says_how_many_records_landed_nowhere() -> None:
     said = "records counted by the columns in their lines; {} among them that had landed nowhere; no landing."
     for end, extras in ((6, "1 record"), (7, "2 records")):
-        text = describe_basis(by_columns=9, by_value=0, extras=[["5f3a0b1c", 0, 5, end]])
+        text = describe_basis(by_columns=9, by_value=0, extras=[["5f3a0b1c", 0, 5, end, 3]])
         assert text.endswith(said.format(extras))
 
 

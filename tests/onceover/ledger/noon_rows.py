@@ -34,7 +34,7 @@ def repair(connection: Connection, registered: RegisteredPipeline, row: Sequence
     (claimed,), accounted = claim(connection, request)
     _stage(connection, registered, request.stage, row)
     held = RebuiltRange(OffsetRange(KafkaPartition("0a1b2c3d", 0), 0, 1), Digest(1, 1, 2, 3, 4))
-    rebuilt = RebuiltWindow(1, 0, 0, 0, 0, 0, 90, (held,))
+    rebuilt = RebuiltWindow(held.digest, 1, 90, (held,))
     assert publish(connection, registered, request, ProvedWindow(claimed, rebuilt, accounted))
     return claimed.repair_id
 

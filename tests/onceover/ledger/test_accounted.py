@@ -44,6 +44,15 @@ def batch(connection: Connection, offsets: OffsetRange, state: str = "landed", r
         advance(connection, "accounts", [offsets])
 
 
+def release(connection: Connection, offsets: OffsetRange) -> None:
+    connection.execute(
+        "WITH b AS (INSERT INTO onceover.batch (pipeline, epoch, contract_version, state) "
+        "VALUES ('accounts', 1, 1, 'landed') RETURNING batch_id) "
+        "INSERT INTO onceover.exact_range SELECT batch_id, %s, 0, %s, %s FROM b",
+        [SOURCE.generation, offsets.start, offsets.end],
+    )
+
+
 def lose(connection: Connection, lost: OffsetRange) -> None:
     connection.execute(
         "INSERT INTO onceover.accepted_loss (pipeline, generation, kafka_partition, start_offset, end_offset, "
@@ -62,10 +71,13 @@ def test_accounted_are_landed_offsets_but_losses_read_as_empty(connection: Conne
     for _ in range(chance.randrange(1, 14)):
         start = chance.randrange(60, 220)
         offsets = OffsetRange(SOURCE, start, start + chance.randrange(1, 40))
-        state = chance.choice(["landed", "landed", "empty", "superseded", "begun", "lost"])
-        if state == "lost":
+        state = chance.choice(["landed", "landed", "empty", "superseded", "begun", "lost", "released"])
+        if state in ("lost", "released"):
             lose(connection, offsets)
             lost.append(offsets)
+            if state == "released":
+                landed.append(OffsetRange(SOURCE, start, start + 1))
+                release(connection, landed[-1])
         elif state == "empty":
             batch(connection, offsets, records=0)
             empty.append(offsets)

@@ -88,7 +88,7 @@ def test_publish_leaves_a_window_of_a_log_cut_meanwhile(
     (claimed,), accounted = repair_requests.claim(connection, asked)
     digest = Digest(5, 1, 2, 3, 4)
     held = OffsetRange(KafkaPartition(generation(NAME), 0), 0, 5)
-    rebuilt = RebuiltWindow(5, 0, 0, 0, 0, 0, 90, (RebuiltRange(held, digest),))
+    rebuilt = RebuiltWindow(digest, 5, 90, (RebuiltRange(held, digest),))
     ledger.known.table.stage(connection, asked.stage, [f"{start_of(3).isoformat()}\ta\t5"])
     cut_log(connection, change)
     assert not publish.publish(connection, ledger.known, asked, ProvedWindow(claimed, rebuilt, accounted))

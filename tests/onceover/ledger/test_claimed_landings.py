@@ -1,4 +1,4 @@
-"""The landings of claimed windows name their batches, by which offsets that two batches landed are known."""
+"""The landings of claimed windows have the ranges of their batches, by leader epoch."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 from bench import large_ledger
-from bench.large_ledger import LargeLedger, start_of
+from bench.large_ledger import LargeLedger, generation, start_of
 
 from onceover.ledger import repair_requests
 from onceover.ledger.database import Connection
-from onceover.repair.shared_ranges import find_shared
+from onceover.model.log_history import EpochSpan
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 pytestmark = pytest.mark.stack
 NAME = "landed"
@@ -23,14 +24,18 @@ def ledger(connection: Connection) -> Iterator[LargeLedger]:
     large_ledger.drop(connection, built)
 
 
-def test_claimed_landings_name_their_batches(connection: Connection, ledger: LargeLedger) -> None:
-    asked = repair_requests.create_request(connection, NAME, "kim", "a test", {start_of(n): [] for n in (3, 4)})
-    claimed, _ = repair_requests.claim(connection, repair_requests.read_request(connection, NAME, asked))
-    named = {landing.landing_id: landing.batch_id for window in claimed for landing in window.landings}
-    rows = connection.execute(
-        "SELECT landing_id, batch_id FROM onceover.landing WHERE pipeline = %s AND window_start = ANY(%s)",
-        [NAME, [start_of(3), start_of(4)]],
+def test_claimed_landings_have_leader_epochs(connection: Connection, ledger: LargeLedger) -> None:
+    connection.execute(
+        "UPDATE onceover.batch_range SET leader_epochs = jsonb_build_array(ARRAY[1, start_offset], "
+        "ARRAY[2, start_offset + 4]) WHERE generation = %s AND kafka_partition = 0",
+        [generation(NAME)],
     )
-    assert named == {row["landing_id"]: row["batch_id"] for row in rows}
-    assert len(set(named.values())) < len(named), "some batches landed in both windows"
-    assert find_shared(claimed) == ()
+    asked = repair_requests.create_request(connection, NAME, "kim", "a test", {start_of(3): []})
+    (claimed,), _ = repair_requests.claim(connection, repair_requests.read_request(connection, NAME, asked))
+
+    def span(kafka_partition: int, start: int, end: int, epoch: int | None) -> EpochSpan:
+        return EpochSpan(OffsetRange(KafkaPartition(generation(NAME), kafka_partition), start, end), epoch)
+
+    assert [set(landing.readings) for landing in claimed.landings] == [
+        {span(0, n, n + 4, 1), span(0, n + 4, n + 10, 2), span(1, n, n + 10, None)} for n in range(150, 250, 10)
+    ], "the batches of its own minutes, and of the window after it"

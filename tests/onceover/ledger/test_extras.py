@@ -20,9 +20,10 @@ from onceover.detection.extras import reopen_extras
 from onceover.ledger import batches, drivers, expiries, repair_requests, rollups
 from onceover.ledger.database import Connection
 from onceover.ledger.extras import explain_wait, find_other_window, list_extras
-from onceover.ledger.gap_sets import ranges_as_json
+from onceover.ledger.gap_sets import spans_as_json
 from onceover.model.finding import Finding
-from onceover.model.offsets import OffsetRange
+from onceover.model.log_history import EpochSpan
+from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rollup import plan_rollups
 
 pytestmark = pytest.mark.stack
@@ -38,16 +39,17 @@ def history(connection: Connection) -> Iterator[History]:
     drop_pipeline(connection, known)
 
 
-def of(history: History, start: int, end: int) -> OffsetRange:
-    return OffsetRange(history.source(0), start, end)
+def of(history: History, start: int, end: int, leader_epoch: int | None = 0) -> EpochSpan:
+    """Return a reading, by default under the epoch of all that landed."""
+    return EpochSpan(OffsetRange(history.source(0), start, end), leader_epoch)
 
 
-def state(connection: Connection, history: History, window: int, *extras: OffsetRange) -> None:
+def state(connection: Connection, history: History, window: int, *extras: EpochSpan) -> None:
     """Have the window's last certificate count these extras."""
     connection.execute(
         'UPDATE onceover.certificate c SET extras = %s FROM onceover."window" w '
         "WHERE w.pipeline = %s AND w.window_start = %s AND c.certificate_id = w.certificate_id",
-        [Jsonb(ranges_as_json(extras)), history.name, history.start_of(window)],
+        [Jsonb(spans_as_json(extras)), history.name, history.start_of(window)],
     )
 
 
@@ -59,13 +61,14 @@ def change(connection: Connection, history: History, window: int, what: str) -> 
 
 
 def test_extras_are_those_of_last_certificates(connection: Connection, history: History) -> None:
-    first, second = (of(history, 2400, 2402), of(history, 2405, 2406)), (of(history, 2500, 2501),)
+    first, second = (of(history, 2400, 2402, 3), of(history, 2405, 2406)), (of(history, 2500, 2501, None),)
     state(connection, history, 3, *first)
     state(connection, history, 5, *second)
     assert list_extras(connection, history.name) == {history.start_of(3): first, history.start_of(5): second}
     change(connection, history, 3, "expired_at = now()")
     change(connection, history, 5, "certificate_id = NULL")
     assert list_extras(connection, history.name) == {}
+    assert list_extras(connection, history.name, of_expired=True) == {history.start_of(3): first}
 
 
 def test_claim_of_a_repair_has_the_extras(connection: Connection, history: History) -> None:
@@ -78,13 +81,16 @@ def test_claim_of_a_repair_has_the_extras(connection: Connection, history: Histo
 
 
 def test_extra_waits_once_landed_or_while_a_batch_may_land_it(connection: Connection, history: History) -> None:
-    def explain(start: int, end: int) -> str:
-        return explain_wait(connection, history.name, [of(history, start, end), of(history, 2420, 2430)]) or "it counts"
+    def explain(start: int, end: int, leader_epoch: int | None = 0) -> str:
+        extras = [of(history, start, end, leader_epoch), of(history, 2420, 2430)]
+        return explain_wait(connection, history.name, extras) or "it counts"
 
     assert explain(2405, 2410) == "it counts"
     assert explain(2399, 2410).startswith("0a1b2c3d-0:2399-2400, which had landed nowhere, has landed meanwhile")
+    assert explain(2399, 2410, None) != "it counts", "as it may be the same"
+    assert explain(2399, 2410, 1) == "it counts", "the log was cut and has grown again: another record"
     epoch = drivers.acquire(connection, history.name, "test")
-    batches.begin(connection, epoch, 1, [of(history, 2400, 2407)])
+    batches.begin(connection, epoch, 1, [of(history, 2400, 2407).offsets])
     assert explain(2405, 2410).startswith("a batch in flight may still land 0a1b2c3d-0:2405-2407;")
     assert explain(2407, 2410) == "it counts"
     drivers.end_epoch(connection, epoch)
@@ -94,16 +100,20 @@ def test_extra_waits_once_landed_or_while_a_batch_may_land_it(connection: Connec
 def test_extra_of_another_window_is_found(connection: Connection, history: History) -> None:
     state(connection, history, 3, of(history, 2400, 2410))
 
-    def find(window: int, extra: OffsetRange) -> object:
+    def find(window: int, extra: EpochSpan) -> object:
         return find_other_window(connection, history.name, history.start_of(window), [extra])
 
-    assert find(4, of(history, 2409, 2420)) == (history.start_of(3), of(history, 2409, 2410))
+    found = (history.start_of(3), of(history, 2409, 2410).offsets)
+    assert find(4, of(history, 2409, 2420)) == found
     assert find(4, of(history, 2410, 2420)) is None
+    assert find(4, of(history, 2409, 2420, 1)) is None, "another record"
     assert find(3, of(history, 2409, 2420)) is None, "its own certificate"
+    change(connection, history, 3, "expired_at = now()")
+    assert find(4, of(history, 2409, 2420)) == found, "its rows are still there"
 
 
 def test_window_of_an_extra_that_landed_is_judged_again(connection: Connection, history: History) -> None:
-    state(connection, history, 3, of(history, 2400, 2410))
+    state(connection, history, 3, of(history, 2400, 2410), of(history, 7, 8, 1))
     state(connection, history, 5, of(history, 2399, 2410))
 
     def judge() -> list[tuple[datetime, bool]]:
@@ -135,5 +145,8 @@ def test_raw_is_kept_until_extras_are_accepted_losses(connection: Connection, hi
     frontier = "UPDATE onceover.kafka_partition SET frontier = 2401 WHERE pipeline = %s AND kafka_partition = 0"
     connection.execute(frontier, [name])
     assert list_finished() == (windows, joined)
+    unknown = KafkaPartition(history.generation, 7)
+    state(connection, history, 5, EpochSpan(OffsetRange(unknown, 0, 1), 0))
+    assert list_finished()[0] == windows - {start}, "the ledger does not know its Kafka partition"
     state(connection, history, 5, of(history, 2399, 2402))
     assert expiries.mark_expired(connection, name, files, "kim", "why") == len(files) - 1

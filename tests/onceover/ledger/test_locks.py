@@ -13,13 +13,12 @@ from bench.large_ledger import pipeline
 
 from onceover.config.endpoints import address
 from onceover.errors import BusyError, OnceoverError
-from onceover.ledger import batches, conflicts, decisions, drivers, frontiers, log_cuts, losses, suspicions
+from onceover.ledger import batches, drivers, frontiers, losses
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
-from onceover.model.conflict import Content, Decision
 from onceover.model.contract import Column, Columns
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -90,28 +89,13 @@ def read(source: KafkaPartition, start: int, records: int = 1) -> RangeRead:
     return RangeRead(OffsetRange(source, start, start + 1), RECORD if records else EMPTY, None, None, ((0, start),))
 
 
-def compare(writers: Writers) -> Callable[[Connection], object]:
-    compared = log_cuts.Comparison(OffsetRange(FIRST, 0, 100), (), 0, None, log_cuts.NOT_WHOLE)
-    return lambda connection: log_cuts.record_comparison(connection, writers.name, compared, writers.epoch)
-
-
-def lose(writers: Writers) -> Callable[[Connection], object]:
-    def accept(connection: Connection) -> object:
-        return losses.record_loss(connection, writers.name, [OffsetRange(FIRST, 1, 2)], NOON, ONE, "me", "a test")
-
-    return accept
-
-
-@pytest.mark.parametrize("prepare", [compare, lose])
-def test_windows_are_locked_before_kafka_partitions(
-    writers: Writers, prepare: Callable[[Writers], Callable[[Connection], object]]
-) -> None:
+def test_windows_are_locked_before_kafka_partitions(writers: Writers) -> None:
     writers.land(NOON, read(FIRST, 0))(writers.own)
     writers.land(NOON, read(FIRST, 2))(writers.own)
-    write = prepare(writers)
+    lost = [OffsetRange(FIRST, 1, 2)]
     with writers.own.transaction():
         writers.lock_window(NOON)
-        running = writers.start(write)
+        running = writers.start(lambda other: losses.record_loss(other, writers.name, lost, NOON, ONE, "me", "a test"))
         writers.lock_partition(0)
     assert running.result(20) == [NOON]
 
@@ -139,32 +123,6 @@ def test_landing_sees_a_loss_accepted_while_it_waited(writers: Writers) -> None:
     assert losses.list_stating(writers.own, writers.name, [lost]) == [NOON]
     land(writers.own)
     assert losses.list_stating(writers.own, writers.name, [lost]) == [], "it landed after all"
-
-
-def test_suspicion_during_a_comparison_is_compared_too(writers: Writers) -> None:
-    suspicion = suspicions.Suspicion(OffsetRange(FIRST, 5, 6), (NOON, ONE))
-    suspicions.record_suspicions(writers.own, writers.name, [suspicion])
-    compared = suspicions.list_suspicions(writers.own, writers.name)
-    suspicions.record_suspicions(writers.own, writers.name, [suspicion])
-    suspicions.settle(writers.own, compared)
-    again = suspicions.list_suspicions(writers.own, writers.name)
-    assert len(again) == 1, "the log was cut once more while the contents were compared"
-    suspicions.settle(writers.own, again)
-    assert suspicions.list_suspicions(writers.own, writers.name) == []
-
-
-def test_decision_does_not_hold_for_a_content_found_meanwhile(writers: Writers) -> None:
-    old, new, third = (Content(FIRST, 5, each * 32, NOON, NOON) for each in "abc")
-    conflicts.record_contents(writers.own, writers.name, [old, new])
-    with writers.own.transaction():
-        conflicts.record_contents(writers.own, writers.name, [third])
-        running = writers.start(
-            lambda other: decisions.record_decision(other, writers.name, NOON, Decision(FIRST, 5, "aa"), "me", "a test")
-        )
-    assert running.result(20) == [NOON]
-    assert conflicts.read_contested(writers.own, writers.name, [NOON])[NOON].undecided == 1
-    decisions.record_decision(writers.own, writers.name, NOON, Decision(FIRST, 5, "aa"), "me", "a test")
-    assert conflicts.read_contested(writers.own, writers.name, [NOON])[NOON].undecided == 0
 
 
 def test_deadlock_is_reported_without_a_traceback(writers: Writers) -> None:

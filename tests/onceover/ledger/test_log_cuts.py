@@ -14,14 +14,12 @@ from onceover.errors import UsageError
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger import log_comparison, losses
-from onceover.ledger.conflicts import record_contents
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.log_cuts import NOT_WHOLE, Comparison, end_comparisons, list_landed_epochs, record_comparison
 from onceover.ledger.losses import record_overwritten
 from onceover.ledger.migrate import upgrade_schema
-from onceover.model.conflict import Content
 from onceover.model.log_history import EpochSpan, find_divergence, find_unknown
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover_local.stack import Stack
@@ -107,7 +105,7 @@ def test_log_that_more_landed_of_meanwhile_is_compared_again(connection: Connect
     land(connection, 0, 40, (2, 0))
     landed = list_landed_epochs(connection, "cuts", LOG)
     for expected in (2, None):
-        record_comparison(connection, "cuts", Comparison(LOG, landed, None, None, 2), None)
+        assert not record_comparison(connection, "cuts", Comparison(LOG, landed, None, None, 2), None)
         found = connection.execute("SELECT compared_epoch FROM onceover.kafka_partition WHERE pipeline = 'cuts'")
         assert found.fetchall() == [{"compared_epoch": expected}]
         land(connection, 70, 80, (2, 70))
@@ -130,7 +128,8 @@ def read_overwritten(connection: Connection) -> list[list[int]]:
 @pytest.mark.parametrize("living", [None, "ffffffff"])
 def test_deleted_topic_keeps_what_was_not_read_again(connection: Connection, living: str | None) -> None:
     land(connection, 0, 100, (1, 0))
-    record_comparison(connection, "cuts", Comparison(LOG, [], 40, None, NOT_WHOLE), None)
+    news = [record_comparison(connection, "cuts", Comparison(LOG, [], 40, None, NOT_WHOLE), None) for _ in range(2)]
+    assert news == [True, False]
     land(connection, 40, 60, (2, 40))
     assert end_comparisons(connection, "cuts", living)
     assert not end_comparisons(connection, "cuts", living)
@@ -166,18 +165,3 @@ def test_divergence_that_expired_unread_stays_stated(connection: Connection, mon
     assert read_overwritten(connection) == []
     assert read_accounted(connection, "cuts") == [OffsetRange(AT, 0, 100)], "they have landed"
     assert losses.list_stating(connection, "cuts", lost) == [NOON]
-
-
-def test_newest_content_is_the_one_the_log_holds_now(connection: Connection) -> None:
-    def content(name: str, epoch: int | None) -> Content:
-        return Content(AT, 7, name, None, None, epoch)
-
-    def read_epochs() -> dict[str, int | None]:
-        rows = connection.execute("SELECT content, leader_epoch FROM onceover.conflict WHERE pipeline = 'cuts'")
-        return {row["content"]: row["leader_epoch"] for row in rows}
-
-    record_contents(connection, "cuts", [content("old", None), content("new", 3)])
-    record_contents(connection, "cuts", [content("old", None), content("new", None)])
-    assert read_epochs() == {"old": None, "new": 3}, "Kafka was not asked"
-    record_contents(connection, "cuts", [content("old", 2), content("new", None)])
-    assert read_epochs() == {"old": 2, "new": None}, "the log of the first leader came back"

@@ -8,20 +8,16 @@ from typing import Any, cast
 
 import pytest
 from bench import large_ledger
-from bench.large_ledger import LargeLedger, generation, start_of
+from bench.large_ledger import LargeLedger, start_of
 
 from onceover.context import PipelineContext
 from onceover.ledger import missing_text
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.conflicts import record_contents
 from onceover.ledger.database import Connection
-from onceover.model.conflict import Content
-from onceover.model.offsets import KafkaPartition
 from onceover.retention.missing import list_missing
 
 pytestmark = pytest.mark.stack
 NAME = "missing"
-SOURCE = KafkaPartition(generation(NAME), 0)
 
 
 @dataclass
@@ -58,25 +54,19 @@ def ledger(connection: Connection) -> Iterator[LargeLedger]:
     large_ledger.drop(connection, built)
 
 
-def contest(connection: Connection) -> None:
-    """Have an ID of window 3 suspected, and one of window 4 in conflict with window 6."""
-    connection.execute(
-        "INSERT INTO onceover.suspicion (pipeline, generation, kafka_partition, start_offset, end_offset, windows) "
-        "VALUES (%s, %s, 0, 5, 10, %s)",
-        [NAME, generation(NAME), [start_of(3), start_of(5)]],
-    )
-    contents = [Content(SOURCE, 7, each, start_of(n), start_of(n)) for each, n in (("aaaa", 4), ("bbbb", 6))]
-    record_contents(connection, NAME, contents)
-
-
-def test_window_whose_contents_are_not_decided_is_not_declared(connection: Connection, ledger: LargeLedger) -> None:
+def test_window_that_changed_is_not_declared(connection: Connection, ledger: LargeLedger) -> None:
     context = cast("PipelineContext", Context(connection, ledger.known))
     before = list_missing(context)
     assert [text.window_start for text in before.declarable] == [start_of(n) for n in range(10)]
-    contest(connection)
-    after = list_missing(context)
-    assert [text.window_start for text in after.declarable] == [start_of(n) for n in (0, 1, 2, 7, 8, 9)]
-    (why,) = {why for _, why in after.others}
-    assert "several contents" in why
+    connection.execute(
+        'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
+        [NAME, [start_of(3), start_of(4)]],
+    )
+    connection.execute(
+        "UPDATE onceover.certificate SET last_landing = last_landing - 1 WHERE pipeline = %s AND window_start = %s",
+        [NAME, start_of(4)],
+    )
+    others = [(text.window_start, why) for text, why in list_missing(context).others]
+    assert others == [(start_of(4), "records have landed in it since it was certified")]
     declared = missing_text.mark_expired(connection, NAME, before.declarable, "kim", "a test")
-    assert declared == [text.window_start for text in after.declarable], "what has become contested since is left"
+    assert declared == [start_of(n) for n in range(10) if n not in (3, 4)], "what has changed since is left"

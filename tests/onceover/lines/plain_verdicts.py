@@ -1,21 +1,33 @@
-"""The verdict on each ID of a window for itself, in plain Python: what the fold is tested against."""
+"""The verdict on each reading of a window for itself, in plain Python: what the fold is tested against."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
-from tests.onceover.lines.worlds import CONTRACTS, END, START, Id, World, evaluate, holds
+from tests.onceover.lines.worlds import CONTRACTS, END, START, Id, Reading, World, evaluate, holds
 
 from onceover.lines.escapes import CorruptLineError
 from onceover.lines.reference import Line, compute_digest, decode
 from onceover.model.digest import EMPTY, Digest
+from onceover.model.log_history import NO_EPOCH, EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.record import Record
 
-PENDING, BEYOND, FOREIGN, ORPHAN, UNSORTED = "pending", "beyond", "foreign", "orphan", "unsorted"
+LANDED, EXTRA, STRAY, SPARE, FOREIGN, CLASHING = "landed", "extra", "stray", "spare", "foreign", "clashing"
+COUNTING = (LANDED, EXTRA)
+Content = tuple[int, ...]
+
+
+class Counted(NamedTuple):
+    """A record that counts: whether its columns come from VALUE, and the epoch of the reading that it comes from."""
+
+    digest: Digest
+    by_value: bool
+    epoch: int
 
 
 @dataclass
@@ -24,19 +36,20 @@ class Expected:
 
     numbers: Counter[str] = field(default_factory=Counter)
     unknown: set[str] = field(default_factory=set)
-    counted: dict[Id, tuple[Digest, bool]] = field(default_factory=dict)  # and whether its columns come from VALUE
+    counted: dict[tuple[Id, Content], Counted] = field(default_factory=dict)
     landings: dict[tuple[int, KafkaPartition], Digest] = field(default_factory=dict)
     within: dict[tuple[int, KafkaPartition], Digest] = field(default_factory=dict)  # released, within a landing
-    adopted: dict[tuple[int, KafkaPartition], Digest] = field(default_factory=dict)  # exact IDs, within a range
     releases: dict[tuple[int, KafkaPartition], Digest] = field(default_factory=dict)
-    runs: dict[str, list[tuple[OffsetRange, Digest]]] = field(default_factory=dict)
-    contested: set[tuple[Id, str, int]] = field(default_factory=set)
-    decided: set[tuple[Id, str, bool]] = field(default_factory=set)
-    shared: set[tuple[Id, str, int]] = field(default_factory=set)
+    releases_of: dict[Reading, list[int]] = field(default_factory=dict)
+    runs: dict[str, list[EpochSpan]] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> Digest:
+        return sum((each.digest for each in self.counted.values()), EMPTY)
 
 
 @cache
-def _decode(text: bytes) -> Line | None:
+def decode_or_none(text: bytes) -> Line | None:
     try:
         return decode(text)
     except CorruptLineError:
@@ -44,133 +57,131 @@ def _decode(text: bytes) -> Line | None:
 
 
 @cache
-def hash_content(record: Record) -> Digest:
-    return compute_digest([record])
-
-
-def name_content(record: Record) -> str:
-    return "".join(f"{part:08x}" for part in hash_content(record).as_tuple()[1:])
+def hash_content(record: Record) -> Content:
+    return compute_digest([record]).as_tuple()
 
 
 def judge(world: World, *, every: bool = False) -> Expected:
-    """Judge each ID of the world for itself; with `every`, VALUE is evaluated of all lines."""
+    """Judge each reading of the world for itself; with `every`, VALUE is evaluated of all lines."""
     result = Expected()
-    lines: dict[Id, Counter[bytes]] = defaultdict(Counter)
+    lines: dict[Reading, Counter[bytes]] = defaultdict(Counter)
     for text in world.lines:
         result.numbers["lines"] += 1
-        line = _decode(text)
+        line = decode_or_none(text)
         if line is None:
             result.numbers["corrupt"] += 1
         else:
-            lines[line.record.source, line.record.offset][text] += 1
-    loose: dict[str, dict[Id, Digest]] = defaultdict(dict)
-    for each, texts in sorted(lines.items()):
-        _judge_id(world, each, texts, result, loose, every=every)
+            lines[world.find_reading(line)][text] += 1
+    loose: dict[str, list[Reading]] = defaultdict(list)
+    named = {reading for reading, texts in lines.items() if any(map(_is_of_release, texts))}
+    others = {reading for reading in lines if reading[:2] in {each[:2] for each in named}} - named
+    for reading, texts in sorted(lines.items()):
+        result.releases_of[reading] = [] if reading in others else world.list_releases(reading[:2])
+        _judge_reading(world, reading, texts, result, loose, every=every)
     result.runs = {kind: _join(found) for kind, found in loose.items()}
     return result
 
 
-def _find_kind(world: World, each: Id) -> str:
-    is_accounted = world.accounted is not None and holds(world.accounted, each)
-    landed = any(holds(ranges, each) for ranges, _ in world.landings) or holds(world.released(), each)
-    if each in world.decisions and (world.accounted is None or is_accounted):
-        return "counts"
-    if landed and each not in world.decisions:
-        return "counts"
-    if is_accounted:
-        return "stray"
-    if world.held is None:
-        return UNSORTED
-    if holds(world.held, each):
-        return PENDING
-    if world.known is None or holds(world.known, each):
-        return ORPHAN
-    return BEYOND if holds(world.beyond, each) else FOREIGN
+def _has(world: World, spans: Collection[EpochSpan], reading: Reading) -> bool:
+    """Return whether the spans have the ID under that leader epoch; of a blind source they have every one."""
+    blind = world.blind
+    of_epoch = (s.offsets for s in spans if s.offsets.source in blind or s.leader_epoch == reading[2])
+    return holds(of_epoch, reading[:2])
 
 
-def _judge_id(
-    world: World, each: Id, texts: Counter[bytes], result: Expected, loose: dict[str, dict[Id, Digest]], *, every: bool
+def _is_of_release(text: bytes) -> bool:
+    line = decode_or_none(text)
+    return line is not None and line.contract.startswith("R")
+
+
+def _find_kind(world: World, reading: Reading, releases: Collection[int]) -> str:
+    each = reading[:2]
+    is_spare = holds(world.spare, each)
+    has_landed = any(_has(world, spans, reading) for spans, _ in world.landings) or bool(releases)
+    if has_landed and not is_spare:
+        return LANDED
+    if any(span.leader_epoch == reading[2] and holds([span.offsets], each) for span in world.beside):
+        return EXTRA
+    if holds(world.accounted, each):
+        return SPARE if is_spare else STRAY
+    return EXTRA if holds(world.own, each) else FOREIGN
+
+
+def _judge_reading(
+    world: World,
+    reading: Reading,
+    texts: Counter[bytes],
+    result: Expected,
+    loose: dict[str, list[Reading]],
+    *,
+    every: bool,
 ) -> None:
-    kind, contract = _find_kind(world, each), world.find_contract(each)
-    decoded = {text: line for text in texts if (line := _decode(text)) is not None}
-    left: list[tuple[str, int, bool, Record]] = []
+    kind = _find_kind(world, reading, result.releases_of[reading])
+    contract = world.find_contract(reading[:2])
+    decoded = {text: line for text in texts if (line := decode_or_none(text)) is not None}
+    left: list[tuple[Content, int, bool]] = []
     for text, line in decoded.items():
-        content = name_content(line.record)
-        is_unknown = kind not in ("counts", "stray", FOREIGN) and line.contract not in CONTRACTS
+        is_unknown = kind == EXTRA and line.contract not in CONTRACTS
         alike = [other for name, other in decoded.items() if name != text and _is_alike(other, line, contract)]
         is_doubtful = kind != FOREIGN and not is_unknown and (line.contract != contract or bool(alike))
         is_asked = every and kind != FOREIGN and not is_unknown
         by_value = evaluate(line, contract) if is_doubtful or is_asked else line.event_ms
-        if line.event_ms is None or not START <= line.event_ms < END or by_value != line.event_ms:
+        if line.event_ms is None or not is_inside(line) or by_value != line.event_ms:
             result.numbers["misplaced"] += texts[text]
             continue
-        if is_unknown and kind != UNSORTED:
+        if is_unknown:
             result.unknown.add(line.contract)
-        if world.decisions.get(each, content) != content:
-            result.numbers["rejected"] += texts[text]
-            result.decided.add((each, content, False))
-        else:
-            left.append((content, line.event_ms, not is_doubtful and line.columns is not None, line.record))
-            number = {"counts": "counting", "stray": "stray"}.get(kind, "unlanded")
-            result.numbers[number] += texts[text]
+        left.append((hash_content(line.record), line.event_ms, is_doubtful or line.columns is None))
+        result.numbers["counting" if kind in COUNTING else kind] += texts[text]
     if left:
-        _count_id(world, each, kind, left, result, loose)
+        _count(world, reading, kind, left, result, loose)
+
+
+def is_inside(line: Line) -> bool:
+    return line.event_ms is not None and START <= line.event_ms < END
 
 
 def _is_alike(other: Line, line: Line, contract: str) -> bool:
-    return other.contract == contract and (other.record, other.event_ms) == (line.record, line.event_ms)
+    return other.contract == contract and other.record == line.record and is_inside(other)
 
 
-def _count_id(
+def _count(
     world: World,
-    each: Id,
+    reading: Reading,
     kind: str,
-    left: Sequence[tuple[str, int, bool, Record]],
+    left: Collection[tuple[Content, int, bool]],
     result: Expected,
-    loose: dict[str, dict[Id, Digest]],
+    loose: dict[str, list[Reading]],
 ) -> None:
-    contents, times = {content for content, *_ in left}, {ms for _, ms, *_ in left}
-    first, earliest = min((content, ms) for content, ms, *_ in left)
-    digest = next(hash_content(record) for content, _, _, record in left if content == first)
-    if kind not in ("stray", FOREIGN) and len({(content, ms) for content, ms, *_ in left}) > 1:
-        result.contested |= {(each, content, ms) for content, ms, *_ in left}
-    if kind == FOREIGN:
-        result.numbers["foreign"] += 1
-    elif kind == ORPHAN and len(contents) > 1:
-        result.numbers["unlanded_conflicts"] += 1
-    elif kind != "counts":
-        loose[kind][each] = digest
-    if kind != "counts":
+    is_clashing = kind in COUNTING and len({content for content, *_ in left}) > 1
+    result.numbers["clashing"] += is_clashing
+    if is_clashing or kind in (EXTRA, STRAY):
+        loose[CLASHING if is_clashing else kind].append(reading)
+    if kind not in COUNTING:
         return
-    result.numbers["conflicts"] += len(contents) > 1
-    result.numbers["misdated"] += len(times) > 1
-    believed = any(is_own for content, ms, is_own, _ in left if (content, ms) == (first, earliest))
-    result.counted[each] = digest, not believed
-    if holds(world.shared, each):
-        result.shared |= {(each, content, ms) for content, ms, *_ in left}
-    if each in world.decisions:
-        result.decided |= {(each, content, True) for content in contents}
+    each, (content, _, by_value) = reading[:2], min(left)
+    digest = Digest(*content)
+    result.numbers["repeated"] += (each, content) in result.counted
+    result.counted.setdefault((each, content), Counted(digest, by_value, reading[2]))
+    if kind == EXTRA:
         return
-    released = [n for n, ranges in enumerate(world.releases) if holds(ranges, each)]
+    released = result.releases_of[reading]
     for number in released:
         _add(result.releases, (number, each[0]), digest)
-    is_exact = any(holds(ranges, each) for ranges, exact in world.landings if exact)
-    for number, (ranges, exact) in enumerate(world.landings):
-        if holds(ranges, each):
+    for number, (spans, _) in enumerate(world.landings):
+        if _has(world, spans, reading):
             _add(result.within if released else result.landings, (number, each[0]), digest)
-            if is_exact and not exact and not released:
-                _add(result.adopted, (number, each[0]), digest)
 
 
 def _add(sums: dict[tuple[int, KafkaPartition], Digest], key: tuple[int, KafkaPartition], digest: Digest) -> None:
     sums[key] = sums.get(key, EMPTY) + digest
 
 
-def _join(found: dict[Id, Digest]) -> list[tuple[OffsetRange, Digest]]:
-    runs: list[tuple[OffsetRange, Digest]] = []
-    for (source, offset), digest in sorted(found.items()):
-        if runs and runs[-1][0].source == source and runs[-1][0].end == offset:
-            runs[-1] = OffsetRange(source, runs[-1][0].start, offset + 1), runs[-1][1] + digest
-        else:
-            runs.append((OffsetRange(source, offset, offset + 1), digest))
+def _join(found: list[Reading]) -> list[EpochSpan]:
+    runs: list[EpochSpan] = []
+    for source, offset, epoch in sorted(found, key=lambda each: (each[0], each[2], each[1])):
+        start, last = offset, runs[-1] if runs else EpochSpan(OffsetRange(source, 0, 0), NO_EPOCH - 1)
+        if (last.offsets.source, last.offsets.end, last.leader_epoch) == (source, offset, epoch):
+            start = runs.pop().offsets.start
+        runs.append(EpochSpan(OffsetRange(source, start, offset + 1), epoch))
     return runs

@@ -1,4 +1,4 @@
-"""A window folded in arrays has the verdicts of the reference, which judges one ID at a time."""
+"""A window folded in arrays has the verdicts of the reference, which judges one reading at a time."""
 
 from __future__ import annotations
 
@@ -10,30 +10,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.onceover.lines import plain_verdicts as plain
-from tests.onceover.lines.landing_sums import LandingSums, sum_landings, sum_releases
 from tests.onceover.lines.plain_verdicts import Expected, judge
-from tests.onceover.lines.world_accounts import list_adopted, list_landed, make_accounts
+from tests.onceover.lines.world_accounts import list_landed, make_accounts, sum_landings, sum_releases
 from tests.onceover.lines.worlds import END, START, World, evaluate, make_world
-from tests.plain_pieces import NO_PIECES
 
 from onceover.lines.accounts import Accounts
 from onceover.lines.fold import FoldedLines, fold
 from onceover.lines.judge import NO_WINDOW, NOT_EVALUATED
+from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.ranges import NO_RANGES, NumberedRanges, name_source
 from onceover.lines.read import read
 from onceover.lines.reference import decode
-from onceover.lines.summary import MOST_IDS, Contents, WindowSummary
-from onceover.lines.verdicts import BEYOND_END, COUNTS, ORPHAN, PENDING, STRAY
+from onceover.lines.summary import WindowSummary
+from onceover.lines.verdicts import CLASHING, EXTRA, STRAY
 from onceover.lines.window_lines import WindowLines, concatenate, hold_lines
 from onceover.model.digest import Digest
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange
 
-KINDS = {
-    STRAY: "stray",
-    PENDING: plain.PENDING,
-    BEYOND_END: plain.BEYOND,
-    ORPHAN: plain.ORPHAN,
-}
+NO_PIECES = cut_pieces(LandedRanges(*np.empty((6, 0), np.int64)))
+KINDS = {EXTRA: plain.EXTRA, STRAY: plain.STRAY, CLASHING: plain.CLASHING}
+OWN = NumberedRanges.of([(OffsetRange(KafkaPartition("00000000", 0), 0, LARGEST_END), 0)])
+NUMBERS = ("lines", "corrupt", "misplaced", "stray", "spare", "foreign", "clashing", "repeated")
 
 
 def _read(world: World, random: Random) -> tuple[WindowLines, bytes]:
@@ -66,49 +63,28 @@ def _fold(world: World, lines: WindowLines, accounts: Accounts, text: bytes) -> 
     return again
 
 
-def _name(contents: Contents) -> list[tuple[tuple[KafkaPartition, int], str, int, bool]]:
-    columns = (each.tolist() for each in (contents.source, contents.offset, contents.content))
-    flags = contents.event_ms.tolist(), contents.counts.tolist()
-    return [
-        ((name_source(source), offset), "".join(f"{part:08x}" for part in parts), ms, counts)
-        for source, offset, parts, ms, counts in zip(*columns, *flags, strict=True)
-    ]
-
-
-def _list_sums(found: LandingSums) -> dict[tuple[int, KafkaPartition], Digest]:
-    columns = found.landing.tolist(), found.source.tolist(), found.sums.tolist()
-    listed = {(n, name_source(source)): Digest(*sums) for n, source, sums in zip(*columns, strict=True)}
-    return {key: digest for key, digest in listed.items() if digest.records}
-
-
 def _assert_same(world: World, expected: Expected, folded: FoldedLines, accounts: Accounts, lines: WindowLines) -> None:
     summary = folded.summary
-    names = ("lines", "corrupt", "misplaced", "rejected", "stray", "unlanded", "conflicts", "misdated")
-    for name in (*names, "unlanded_conflicts", "foreign"):
+    for name in NUMBERS:
         assert getattr(summary, name) == expected.numbers[name], name
     assert summary.unknown == tuple(name.encode() for name in expected.unknown)
-    assert summary.by_value == sum(by_value for _, by_value in expected.counted.values())
+    assert summary.by_value == sum(each.by_value for each in expected.counted.values())
     counted = [
-        (name_source(int(lines.source[row])), int(lines.offset[row]), bool(from_value))
-        for row, from_value in zip(folded.counting, folded.from_value, strict=True)
+        ((name_source(int(lines.source[row])), int(lines.offset[row])), (1, *lines.content[row].tolist()), from_value)
+        for row, from_value in zip(folded.counting, folded.from_value.tolist(), strict=True)
     ]
-    assert counted == [(*each, from_value) for each, (_, from_value) in sorted(expected.counted.items())]
-    assert summary.digest == sum((digest for digest, _ in expected.counted.values()), Digest())
-    held = sum((digest for (_, n), (digest, _) in expected.counted.items() if n % 3 == 0), Digest())
+    assert sorted(counted) == sorted((*key, each.by_value) for key, each in expected.counted.items())
+    assert [each for each, *_ in counted] == sorted(each for each, *_ in counted)
+    assert summary.digest == expected.digest
+    held = sum((each.digest for ((_, n), _), each in expected.counted.items() if n % 3 == 0), Digest())
     assert Digest(*map(int, summary.compacted)) == held
     assert summary.duplicates == expected.numbers["counting"] - len(counted)
     landed, pieces = list_landed(world), accounts.pieces
-    assert _list_sums(sum_landings(landed, pieces, summary.pieces)) == expected.landings
-    assert _list_sums(sum_landings(landed, pieces, summary.pieces, released=True)) == expected.within
-    assert _list_sums(sum_landings(list_adopted(world), pieces, summary.pieces)) == expected.adopted
-    assert _list_sums(sum_releases(pieces, summary.pieces)) == expected.releases
-    runs = {name: found for name, found in expected.runs.items() if name != plain.UNSORTED}
-    assert {name: found for kind, name in KINDS.items() if (found := summary.runs.list_ranges(kind))} == runs
-    assert {(each, name, ms) for each, name, ms, _ in _name(summary.contested)} == expected.contested
-    assert {(each, name, ms) for each, name, ms, _ in _name(summary.listed)} == expected.shared
-    shared = summary.shared.list_ranges(COUNTS)
-    assert {(r.source, n) for r, _ in shared for n in range(r.start, r.end)} == {each for each, _, _ in expected.shared}
-    assert {(each, name, counts) for each, name, _, counts in _name(summary.decided)} == expected.decided
+    assert sum_landings(landed, pieces, summary.pieces) == expected.landings
+    assert sum_landings(landed, pieces, summary.pieces, released=True) == expected.within
+    assert sum_releases(summary.pieces) == expected.releases
+    runs = {name: found for kind, name in KINDS.items() if (found := summary.runs.list_spans(kind))}
+    assert runs == expected.runs
 
 
 def _list_fields(summary: WindowSummary) -> dict[str, object]:
@@ -159,29 +135,28 @@ def _hold_contents(contents: np.ndarray) -> WindowLines:
     )
 
 
-def test_contested_ids_are_as_many_in_parts_as_in_whole() -> None:
-    rows = np.array([(offset, content) for offset in range(MOST_IDS + 5) for content in (1, 2)])
-    lines = _hold_contents(rows)
-    accounts = Accounts(START, END, NO_PIECES, (b"V1",), 0, held=NO_RANGES)
-    whole = fold(lines, accounts).summary
-    parts = [fold(lines.select(np.flatnonzero(lines.offset % 2 == n)), accounts).summary for n in range(2)]
-    assert _list_fields(parts[0] + parts[1]) == _list_fields(whole)
-    assert (whole.unlanded_conflicts, len(whole.contested)) == (MOST_IDS + 5, 2 * MOST_IDS)
-
-
 def test_largest_numbers_of_a_file_do_not_wrap() -> None:
     rows = np.array([(2**63 - 2, 2**32 - 1), (2**63 - 3, 2**32 - 1), (0, 2**32 - 1)])
     lines = _hold_contents(rows)
-    accounts = Accounts(START, END, NO_PIECES, (b"V1",), 0, held=NO_RANGES)
-    (found, digest), (last, both) = fold(lines, accounts).summary.runs.list_ranges(ORPHAN)
+    accounts = Accounts(START, END, NO_PIECES, (b"V1",), 0, own=OWN)
+    summary = fold(lines, accounts).summary
+    found, last = (span.offsets for span in summary.runs.list_spans(EXTRA))
     assert (found.start, found.end, last.start, last.end) == (0, 1, 2**63 - 3, 2**63 - 1)
-    assert (digest.low2, both.low2) == (2**32 - 1, 2**33 - 2)
+    assert summary.digest.low2 == 3 * (2**32 - 1)
+
+
+def test_epochs_are_told_apart_where_hashes_are_equal() -> None:
+    lines, accounts = _hold_contents(np.array([(5, 1)] * 4)), Accounts(START, END, NO_PIECES, (b"V1",), 0, own=OWN)
+    for epochs in ([1, 2, 1, 2], [2, 1, 1, 1]):
+        summary = fold(replace(lines, epoch=np.array(epochs)), accounts).summary
+        assert (summary.repeated, summary.digest.records, len(summary.runs)) == (1, 1, 2)
 
 
 def test_hostile_ids_get_one_verdict_for_each_line() -> None:
     rows, numbers = 100_000, np.random.default_rng(7)
     offsets = numbers.choice([0, 1, 2, 2**62, 2**63 - 3, 2**63 - 2], rows)
     sources = numbers.integers(0, 2**49, 20_000)
+    sources[:1000] = sources[:1000] >> 17 << 17
     content = numbers.integers(0, 2**32, (rows, 4), np.uint32) * numbers.integers(0, 2, (rows, 1), np.uint32)
     names = tuple(b"V%d-00c0ffee00c0ffee" % n for n in range(1, 5_000))
     lines = WindowLines(
@@ -198,12 +173,12 @@ def test_hostile_ids_get_one_verdict_for_each_line() -> None:
         contracts=names,
         corrupt=3,
     )
-    held = NumberedRanges.of(
-        (OffsetRange(name_source(int(n)), 1, 2**63 - 1), 0) for n in set(sources[:1000] >> 17 << 17)
-    )
-    for accounted in (None, held):
-        accounts = Accounts(START, END, NO_PIECES, names[:2], 0, accounted=accounted, held=held, shared=held)
+    held = NumberedRanges.of((OffsetRange(name_source(int(n)), 1, 2**63 - 1), 0) for n in set(sources[:1000]))
+    for own, accounted in ((NO_RANGES, NO_RANGES), (NO_RANGES, held), (held, NO_RANGES)):
+        accounts = Accounts(START, END, NO_PIECES, names[:2], 0, accounted=accounted, own=own)
         folded = fold(lines, accounts, numbers.choice([NOT_EVALUATED, NO_WINDOW, START], rows))
         summary = folded.summary
-        judged = summary.corrupt + summary.misplaced + summary.rejected + summary.stray + summary.unlanded
-        assert (judged, summary.lines, len(folded.counting)) == (rows + 3, rows + 3, 0)
+        others = sum(getattr(summary, name) for name in NUMBERS[1:6])
+        assert (summary.lines, len(folded.counting)) == (rows + 3, summary.digest.records)
+        assert (others < rows + 3) == (own is held) == (len(folded.counting) > 0)
+        assert summary.duplicates >= 0

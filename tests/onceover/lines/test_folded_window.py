@@ -11,28 +11,26 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.onceover.lines.plain_verdicts import hash_content, judge
+from tests.onceover.lines.plain_verdicts import decode_or_none, hash_content, is_inside, judge
 from tests.onceover.lines.world_accounts import make_accounts
-from tests.onceover.lines.worlds import CONTRACTS, END, START, World, make_world
+from tests.onceover.lines.worlds import CONTRACTS, END, START, Reading, World, make_world
 
 from onceover.lines.accounts import Accounts
 from onceover.lines.chunks import cut_lines
-from onceover.lines.escapes import CorruptLineError
 from onceover.lines.folded_window import OF_LINE, FoldedUnit, fold_units
 from onceover.lines.pieces import LandedRanges, cut_pieces
-from onceover.lines.ranges import NO_RANGES, number_source
+from onceover.lines.ranges import NumberedRanges, number_source
 from onceover.lines.read import read
-from onceover.lines.reference import Line, decode, encode
+from onceover.lines.reference import Line, encode
 from onceover.lines.typed_lines import ColumnFormats, hold_typed, join_typed
 from onceover.lines.units import UnitPiece, cut_units
-from onceover.model.digest import EMPTY
-from onceover.model.offsets import KafkaPartition
+from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.record import Record
 
 FORMATS = ColumnFormats(pa.schema([("k_a", pa.string())]), {name.encode(): ("k_a",) for name in CONTRACTS})
 SOURCE = KafkaPartition("00c0ffee", 0)
 _ZERO = np.zeros(1, np.int64)
-_LANDED = LandedRanges(_ZERO, _ZERO + number_source(SOURCE), _ZERO, _ZERO + 10, _ZERO > 0)
+_LANDED = LandedRanges(_ZERO, _ZERO + number_source(SOURCE), _ZERO, _ZERO + 10, _ZERO - 1, _ZERO > 0)
 
 
 def _cut(text: bytes, chunk: int) -> Iterator[tuple[int, memoryview]]:
@@ -53,23 +51,16 @@ def _fold(text: bytes, chunk: int, accounts: Accounts, unit_bytes: int = 1 << 30
     return list(fold_units(cut_units(read_pieces, len(text), unit_bytes), accounts, FORMATS))
 
 
-def _decode(text: bytes) -> Line | None:
-    try:
-        return decode(text)
-    except CorruptLineError:
-        return None
-
-
 def _drop_doubtful(world: World) -> None:
-    """Leave the lines with the contract of their ID, of those that differ in columns alone the first one."""
+    """Leave the lines with the contract of their ID, and of several lines of a reading with one record the first."""
     first: dict[tuple[object, ...], bytes] = {}
     left: list[bytes] = []
     for text in world.lines:
-        line = _decode(text)
+        line = decode_or_none(text)
         if line is not None:
             contract = world.find_contract((line.record.source, line.record.offset))
             is_readable = line.event_ms is None or (line.columns is not None and len(line.columns) == 1)
-            alike = first.setdefault((line.record, line.event_ms), text)
+            alike = first.setdefault((line.record, world.find_reading(line)), text)
             if line.contract != contract or not is_readable or alike != text:
                 continue
         left.append(text)
@@ -78,14 +69,12 @@ def _drop_doubtful(world: World) -> None:
 
 def _list_rows(world: World) -> Counter[bytes | None]:
     """Return the column of each record that counts."""
-    expected, column = judge(world), {}
-    dated = [(line.event_ms, line) for line in map(_decode, world.lines) if line and line.event_ms is not None]
-    for event_ms, line in sorted(dated, key=lambda pair: -pair[0]):  # the earliest is the last one
-        each = line.record.source, line.record.offset
-        is_record = each in expected.counted and hash_content(line.record) == expected.counted[each][0]
-        if is_record and START <= event_ms < END:
-            column[each] = (line.columns or (None,))[0]
-    return Counter(column[each] for each in expected.counted)
+    column: dict[tuple[Reading, object], bytes | None] = {}
+    for line in map(decode_or_none, world.lines):
+        if line is not None and is_inside(line):
+            column[world.find_reading(line), hash_content(line.record)] = (line.columns or (None,))[0]
+    counted = judge(world).counted.items()
+    return Counter(column[(*each, found.epoch), content] for (each, content), found in counted)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -98,11 +87,11 @@ def test_window_without_doubtful_lines_gives_its_columns(seed: int) -> None:
     for chunk, unit_bytes in ((700, 1 << 30), (1 << 20, 1 << 30), (7_000, 60_000)):
         folded = _fold(text, chunk, accounts, unit_bytes)
         summary = reduce(add, (unit.summary for unit in folded if unit))
-        names = ("lines", "corrupt", "misplaced", "rejected", "stray", "unlanded", "conflicts", "misdated", "foreign")
+        names = ("lines", "corrupt", "misplaced", "stray", "spare", "foreign", "clashing", "repeated")
         assert None not in folded
         assert (len(folded) > 1) == (unit_bytes < len(text))
         assert [getattr(summary, n) for n in names] == [expected.numbers[n] for n in names]
-        assert summary.digest == sum((d for d, _ in expected.counted.values()), EMPTY)
+        assert summary.digest == expected.digest
         columns = [v for unit in folded if unit for v in unit.rows.column("k_a").to_pylist()]
         counted = Counter(None if v is None else v.encode() for v in columns)
         assert counted == _list_rows(world)
@@ -112,7 +101,7 @@ def test_window_without_doubtful_lines_gives_its_columns(seed: int) -> None:
 def test_window_with_records_by_value_ends_in_none(seed: int) -> None:
     random = Random(seed)
     world = make_world(random, 1000, 1500)
-    if any(by_value for _, by_value in judge(world).counted.values()):
+    if any(each.by_value for each in judge(world).counted.values()):
         text = b"\n".join(world.lines)
         for unit_bytes in (1 << 30, 10_000):
             assert _fold(text, 1_000, make_accounts(world), unit_bytes)[-1] is None
@@ -120,7 +109,8 @@ def test_window_with_records_by_value_ends_in_none(seed: int) -> None:
 
 def test_column_left_out_or_contract_of_a_stray_needs_the_value() -> None:
     names = (CONTRACTS[0].encode(), CONTRACTS[1].encode())
-    accounts = Accounts(START, END, cut_pieces(_LANDED, NO_RANGES), names, 0)
+    accounted = NumberedRanges.of([(OffsetRange(SOURCE, 0, 100), 0)])
+    accounts = Accounts(START, END, cut_pieces(_LANDED), names, 0, accounted=accounted)
     left_out = encode(Line(Record(SOURCE, 1, 1, None, (), b"v"), START, CONTRACTS[0], None))
     for text in (left_out, _line(99, b"k", contract=CONTRACTS[1])):
         texts = _line(0, b"k") + b"\n" + text
@@ -138,7 +128,7 @@ def test_empty_file_and_file_of_newlines_have_no_lines() -> None:
 
 
 def test_whole_lines_come_with_their_columns() -> None:
-    accounts = Accounts(START, END, cut_pieces(_LANDED, NO_RANGES), (CONTRACTS[0].encode(),), 0)
+    accounts = Accounts(START, END, cut_pieces(_LANDED), (CONTRACTS[0].encode(),), 0)
     texts = [_line(n, b"x") for n in (2, 0, 1)]
     piece = UnitPiece(0, read(memoryview(b"\n".join([texts[0], b"torn", *texts[1:]]))), 0, compacted=False)
     (folded,) = fold_units([piece], accounts, FORMATS, whole=True)

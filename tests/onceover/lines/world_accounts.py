@@ -1,69 +1,82 @@
-"""The accounts of worlds, as a repair would make them from the ledger."""
+"""The accounts of worlds, as a repair would make them from the ledger, and what raw holds of their landings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 import numpy as np
-from tests.onceover.lines.worlds import CONTRACTS, END, START, World
+from tests.onceover.lines.worlds import CONTRACTS, END, EPOCHS, START, World
 
-from onceover.lines.accounts import BEYOND, KNOWN, Accounts, DecidedContents
-from onceover.lines.pieces import LandedRanges, cut_pieces
-from onceover.lines.ranges import NumberedRanges, number_source
-from onceover.model.conflict import Decision
-from onceover.model.offsets import OffsetRange, coalesce, intersect
+from onceover.lines.accounts import Accounts
+from onceover.lines.pieces import LandedPieces, LandedRanges, cut_pieces
+from onceover.lines.ranges import EpochRanges, NumberedRanges, name_source, number_source
+from onceover.lines.sums import PieceSums
+from onceover.model.digest import EMPTY, Digest
+from onceover.model.log_history import NO_EPOCH
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
+
+Sums = dict[tuple[int, KafkaPartition], Digest]
 
 
-def _number(ranges: list[OffsetRange] | None, number: int = 0) -> NumberedRanges:
-    return NumberedRanges.of((piece, number) for piece in coalesce(ranges or ()))
+def _number(ranges: Iterable[OffsetRange]) -> NumberedRanges:
+    return NumberedRanges.of((piece, 0) for piece in coalesce(ranges))
 
 
 def list_landed(world: World) -> LandedRanges:
-    return _build((n, r, is_exact) for n, (ranges, is_exact) in enumerate(world.landings) for r in ranges)
-
-
-def list_adopted(world: World) -> LandedRanges:
-    """Return by landing the exact IDs of others that lie within its offset ranges."""
-    exact = [r for ranges, is_exact in world.landings if is_exact for r in ranges]
-    return _build(
-        (n, r, False)
-        for n, (ranges, is_exact) in enumerate(world.landings)
-        if not is_exact
-        for r in intersect(exact, ranges)
-    )
-
-
-def _build(landed: Iterable[tuple[int, OffsetRange, bool]]) -> LandedRanges:
-    rows = [(n, number_source(r.source), r.start, r.end, is_exact) for n, r, is_exact in landed]
-    landing, source, start, end, is_exact = np.array(rows, np.int64).reshape(-1, 5).T
-    return LandedRanges(landing, source, start, end, is_exact.astype(bool))
+    blind = world.blind
+    rows = [
+        (n, number_source(r.source), r.start, r.end, NO_EPOCH if r.source in blind else span.leader_epoch, is_exact)
+        for n, (spans, is_exact) in enumerate(world.landings)
+        for span in spans
+        for r in subtract([span.offsets], world.spare)
+    ]
+    landing, source, start, end, epoch, is_exact = np.array(rows, np.int64).reshape(-1, 6).T
+    return LandedRanges(landing, source, start, end, epoch, is_exact.astype(bool))
 
 
 def make_accounts(world: World) -> Accounts:
-    decisions = [Decision(source, offset, kept) for (source, offset), kept in sorted(world.decisions.items())]
-    decided = DecidedContents.of(decisions)
-    released = [(piece, number) for number, ranges in enumerate(world.releases) for piece in ranges]
-    own = None
-    if world.known is not None:
-        own = NumberedRanges.of([*((r, KNOWN) for r in world.known), *((r, BEYOND) for r in world.beyond)])
-    earlier = _subtract(world.cutovers, world.released())
+    released = [
+        (piece, number) for number, ranges in enumerate(world.releases) for piece in subtract(ranges, world.spare)
+    ]
+    earlier = subtract(world.cutovers, world.released())
+    beside = {epoch: _number(s.offsets for s in world.beside if s.leader_epoch == epoch) for epoch in EPOCHS}
     return Accounts(
         START,
         END,
-        pieces=cut_pieces(list_landed(world), decided.ids),
+        pieces=cut_pieces(list_landed(world)),
         contracts=tuple(name.encode() for name in CONTRACTS),
         newest=1,
         contract=NumberedRanges.of([*((r, 0) for r in earlier), *((r, 2) for r in world.released())]),
         released=NumberedRanges.of(released),
-        decided=decided,
-        accounted=None if world.accounted is None else _number(world.accounted),
-        shared=_number(world.shared),
-        listed=_number(world.shared),
-        held=None if world.held is None else _number(world.held),
-        own=own,
+        accounted=_number(world.accounted),
+        own=_number(world.own),
+        beside=EpochRanges(beside),
+        spare=_number(world.spare),
+        blind=np.array(sorted(map(number_source, world.blind)), np.int64),
     )
 
 
-def _subtract(ranges: list[OffsetRange], others: list[OffsetRange]) -> list[OffsetRange]:
-    singles = [OffsetRange(r.source, n, n + 1) for r in ranges for n in range(r.start, r.end)]
-    return [piece for piece in singles if not any(piece.overlaps(other) for other in others)]
+def sum_landings(landed: LandedRanges, pieces: LandedPieces, counted: PieceSums, *, released: bool = False) -> Sums:
+    """Return what raw holds of each landing: the records that it read, or those within its ranges that were
+    `released`. Each of its ranges is a union of pieces."""
+    sums: Sums = {}
+    at = counted.piece
+    for row, number in enumerate(landed.landing.tolist()):
+        is_inside = (pieces.source == landed.source[row]) & (pieces.epoch == landed.epoch[row])
+        is_inside &= (pieces.start >= landed.start[row]) & (pieces.end <= landed.end[row])
+        wanted = (at >= 0) & np.append(is_inside, False)[at] & ((counted.release >= 0) == released)
+        _add(sums, (number, name_source(int(landed.source[row]))), counted.sums[wanted])
+    return sums
+
+
+def sum_releases(counted: PieceSums) -> Sums:
+    """Return what raw holds of each release."""
+    sums: Sums = {}
+    for row in np.flatnonzero(counted.release >= 0):
+        _add(sums, (int(counted.release[row]), name_source(int(counted.source[row]))), counted.sums[[row]])
+    return sums
+
+
+def _add(sums: Sums, key: tuple[int, KafkaPartition], rows: np.ndarray) -> None:
+    if len(rows):
+        sums[key] = sums.get(key, EMPTY) + Digest(*rows.sum(axis=0).tolist())

@@ -1,15 +1,15 @@
-"""Windows with every kind of damage: what their files hold, and what ledger, Kafka and persons say of them."""
+"""Windows with every kind of damage: what their files hold, and what ledger and persons say of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 
-import xxhash
-
-from onceover.lines.reference import Line, encode, encode_content
-from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange
+from onceover.lines.reference import MAX_EPOCH, Line, encode
+from onceover.model.log_history import NO_EPOCH, EpochSpan
+from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange, intersect
 from onceover.model.record import Record
 
 START, END = 120_000, 180_000
@@ -17,28 +17,41 @@ UNKNOWN = "V9-ffffffffffffffff"
 CONTRACTS = ("V1-00c0ffee00c0ffee", "V2-0123456789abcdef", "R1-00c0ffee00c0ffee")
 OWN = [KafkaPartition(generation, p) for generation in ("00c0ffee", "ffffffff") for p in (0, 99_999)]
 STRANGERS = [KafkaPartition("00000000", 0), KafkaPartition("00c0ffee", 1)]
+EPOCHS = (NO_EPOCH, 0, 7, MAX_EPOCH)
 Id = tuple[KafkaPartition, int]
+Reading = tuple[KafkaPartition, int, int]
 
 
 @dataclass
 class World:
-    """A window's file, and what the ledger, Kafka and persons say of it: ranges as lists, nothing cut or sorted."""
+    """A window's file, and what the ledger says of it: ranges as lists, nothing cut or sorted. Landings and releases
+    cover `spare` IDs, too; a landing is exact or not."""
 
     lines: list[bytes]
-    landings: list[tuple[list[OffsetRange], bool]]
+    landings: list[tuple[list[EpochSpan], bool]]
     releases: list[list[OffsetRange]]
-    decisions: dict[Id, str]
-    accounted: list[OffsetRange] | None
-    shared: list[OffsetRange]
-    held: list[OffsetRange] | None
-    known: list[OffsetRange] | None
-    beyond: list[OffsetRange]
+    accounted: list[OffsetRange]
+    own: list[OffsetRange]
+    beside: list[EpochSpan]
+    spare: list[OffsetRange]
     cutovers: list[OffsetRange]  # from version 1 to 2
+
+    def find_reading(self, line: Line) -> Reading:
+        """Return the ID with the epoch by which it is judged: NO_EPOCH where any landing of its source has none."""
+        source, epoch = line.record.source, line.leader_epoch
+        return source, line.record.offset, NO_EPOCH if epoch is None or source in self.blind else epoch
+
+    @cached_property
+    def blind(self) -> set[KafkaPartition]:
+        return {span.offsets.source for spans, _ in self.landings for span in spans if span.leader_epoch is None}
 
     def find_contract(self, each: Id) -> str:
         if holds(self.released(), each):
             return CONTRACTS[2]
         return CONTRACTS[0] if holds(self.cutovers, each) else CONTRACTS[1]
+
+    def list_releases(self, each: Id) -> list[int]:
+        return [number for number, ranges in enumerate(self.releases) if holds(ranges, each)]
 
     def released(self) -> list[OffsetRange]:
         return [piece for ranges in self.releases for piece in ranges]
@@ -67,32 +80,40 @@ def make_world(random: Random, ids: int, lines: int) -> World:
     def cut_some(most: int) -> list[OffsetRange]:
         return [cut(random.choice(OWN)) for _ in range(random.randint(0, most))]
 
-    landings = [([cut(s) for s in random.sample(OWN, 3)], False) for _ in range(random.randint(0, 7))]
+    def read(ranges: Iterable[OffsetRange]) -> list[EpochSpan]:
+        return [span for each in ranges for span in _cut_at_epoch(random, each, known)]
+
+    known = random.choice([0.9, 1.0, 1.0])  # share of ranges whose epochs are known
+    landings = [(read(cut(s) for s in random.sample(OWN, 3)), False) for _ in range(random.randint(0, 7))]
     for _ in range(random.randint(0, 2)):
-        landings.append((_scatter(random, cut_some(3)), True))
+        landings.append((read(_scatter(random, cut_some(3))), True))
     free = _scatter(random, cut_some(2))
     releases = [free[number::3] for number in range(3)]
-    decisions = {}
     pool = [_make_line(random, ids) for _ in range(max(1, lines // 2))]
-    for line in random.sample(pool, min(len(pool), random.choice([0, 0, 5, 100]))):
-        record = line.record
-        kept = f"{xxhash.xxh3_128_intdigest(encode_content(record)):032x}"
-        decisions[record.source, record.offset] = random.choice([kept, kept, ""])
-    landed = [r for ranges, _ in landings for r in ranges] + [r for ranges in releases for r in ranges]
-    extra = cut_some(3)
+    landed = [span.offsets for spans, _ in landings for span in spans] + [r for ranges in releases for r in ranges]
+    accounted = [*landed, *cut_some(3)]
     texts = [encode(line) for line in pool]
     texts = [_damage(random, text) if random.random() < 0.03 else text for text in texts]
     written = [*texts, *random.choices(texts, k=max(0, lines - len(texts)))]
     random.shuffle(written)
     return World(
-        written, landings, releases, decisions,
-        accounted=None if random.random() < 0.2 else [*landed, *extra],
-        shared=cut_some(2),
-        held=None if random.random() < 0.2 else cut_some(2),
-        known=None if random.random() < 0.2 else [OffsetRange(s, 0, ids // 2) for s in OWN],
-        beyond=[OffsetRange(s, ids // 2, LARGEST_END) for s in OWN],
+        written, landings, releases,
+        accounted=accounted,
+        own=[OffsetRange(s, random.choice([0, 0, ids // 3]), LARGEST_END) for s in OWN],
+        beside=[EpochSpan(r, random.choice(EPOCHS)) for r in intersect(accounted, cut_some(4))],
+        spare=list(intersect(accounted, cut_some(2))),
         cutovers=[OffsetRange(s, 0, random.randint(0, ids)) for s in OWN[:2]],
     )  # fmt: skip
+
+
+def _cut_at_epoch(random: Random, whole: OffsetRange, known: float) -> Iterable[EpochSpan]:
+    """Yield the range under one leader epoch, an unknown one, or two."""
+    if random.random() >= known:
+        yield EpochSpan(whole, None)
+        return
+    at = random.choice([whole.start, random.randint(whole.start, whole.end)])
+    for start, end in ((whole.start, at), (at, whole.end)):
+        yield EpochSpan(OffsetRange(whole.source, start, end), random.choice(EPOCHS))
 
 
 def _scatter(random: Random, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
@@ -111,7 +132,9 @@ def _scatter(random: Random, ranges: Iterable[OffsetRange]) -> list[OffsetRange]
 def _make_line(random: Random, ids: int) -> Line:
     source = random.choice(STRANGERS if random.random() < 0.03 else OWN)
     offset = random.randrange(ids) + (LARGEST_END - ids if random.random() < 0.1 else 0)
-    seed = Random(f"{source}{offset}" + ("b" if random.random() < 0.02 else ""))
+    epoch = random.choice(EPOCHS)
+    held = epoch if random.random() < 0.9 else 0  # the record of another epoch is there again, or two are under one
+    seed = Random(f"{source}{offset} {held}")
     times = [seed.choice([START, START + 1, END - 1]) for _ in CONTRACTS]
     if seed.random() < 0.9:
         times = [times[0]] * 3
@@ -120,16 +143,17 @@ def _make_line(random: Random, ids: int) -> Line:
     record = Record(source, offset, 1, seed.choice([None, b"\\\t"]), (), b",".join(b"%d" % t for t in times))
     contract = random.choice(CONTRACTS) if random.random() < 0.05 else CONTRACTS[seed.choice([0, 1, 1, 2])]
     event_ms: int | None = times[CONTRACTS.index(contract)]
+    leader_epoch = None if epoch == NO_EPOCH else epoch
     if random.random() < 0.01:
         contract = UNKNOWN
     if random.random() < 0.03:
         event_ms = random.choice([START, END - 1, END, START - 1, 0, None])
     if event_ms is None:
-        return Line(record, None, contract, (b"why",))
+        return Line(record, None, contract, (b"why",), leader_epoch)
     columns: tuple[bytes | None, ...] | None = (seed.choice([b"k", b"\\E", None]),)
     if random.random() < 0.03:
         columns = random.choice([None, (b"other",), (b"k", b"k")])
-    return Line(record, event_ms, contract, columns)
+    return Line(record, event_ms, contract, columns, leader_epoch)
 
 
 def _damage(random: Random, text: bytes) -> bytes:

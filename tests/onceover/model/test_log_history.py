@@ -4,19 +4,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from onceover.model.batch import RangeRead
-from onceover.model.digest import Digest
 from onceover.model.log_history import (
     NO_EPOCH,
     EpochSpan,
     Probe,
     cut_at_epochs,
     find_divergence,
-    find_overlaps,
     find_unknown,
+    intersect_spans,
     join_spans,
     order_epochs,
-    split_by_epoch,
+    subtract_spans,
 )
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
@@ -88,8 +86,8 @@ def test_cut_is_found_by_bisection() -> None:
 
 
 def test_range_is_cut_at_the_first_offset_of_each_epoch() -> None:
-    read = RangeRead(OffsetRange(AT, 0, 9), Digest(7), None, None, ((1, 2), (3, 5)))
-    assert split_by_epoch(read) == (span(0, 5, 1), span(5, 9, 3)), "from the range's start on, so that ranges join"
+    cut = cut_at_epochs(OffsetRange(AT, 0, 9), ((1, 2), (3, 5)))
+    assert cut == (span(0, 5, 1), span(5, 9, 3)), "from the range's start on, so that ranges join"
 
 
 def test_leader_that_came_back_within_a_range_is_cut_too() -> None:
@@ -118,14 +116,21 @@ def test_twenty_thousand_spans_cost_two_reads_each() -> None:
     assert len(seen) == 20_000, "two reads a span"
 
 
-def test_range_without_records_has_no_span() -> None:
-    assert split_by_epoch(RangeRead(OffsetRange(AT, 0, 9), Digest(), None)) == ()
-
-
-def test_overlap_counts_only_under_another_epoch() -> None:
+@pytest.mark.parametrize(
+    ("read", "shared", "rest"),
+    [
+        (span(2, 6, 2), [span(4, 6, 2)], [span(2, 4, 2)]),
+        (span(0, 4, 1), [span(0, 4, 1)], []),
+        (span(3, 5, 7), [], [span(3, 5, 7)]),
+        (span(3, 5, None), [span(3, 5, None)], []),
+        (span(7, 9, NO_EPOCH), [span(7, 8, NO_EPOCH)], [span(8, 9, NO_EPOCH)]),
+    ],
+)
+def test_readings_are_the_same_only_under_one_epoch(
+    read: EpochSpan, shared: list[EpochSpan], rest: list[EpochSpan]
+) -> None:
     landed = [span(0, 4, 1), span(4, 8, 2)]
-    assert find_overlaps([span(2, 6, 2)], landed) == (OffsetRange(AT, 2, 4),)
-    assert find_overlaps([span(0, 4, 1)], landed) == ()
-    assert find_overlaps([span(3, 5, None)], landed) == (OffsetRange(AT, 3, 5),)
-    assert find_overlaps([span(4, 5, 2)], [span(4, 5, None)]) == (OffsetRange(AT, 4, 5),)
-    assert find_overlaps([span(4, 5, NO_EPOCH)], [span(4, 5, NO_EPOCH)]) == (OffsetRange(AT, 4, 5),)
+    assert (intersect_spans([read], landed), subtract_spans([read], landed)) == (shared, rest)
+    for epoch in (None, NO_EPOCH):
+        assert intersect_spans([read], [span(0, 20, epoch)]) == [read]
+        assert subtract_spans([read], [span(0, 20, epoch)]) == []

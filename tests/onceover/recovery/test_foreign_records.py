@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import cast
 
-from onceover.model.conflict import Content
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import RawContents, Run
@@ -24,11 +23,9 @@ def test_rebuild_leaves_out_records_of_a_log_never_read() -> None:
     contents = RawContents(
         layers=((run(OWN, 0, 9), run(FOREIGN, 0, 5)), (run(FOREIGN, 3, 6),)),
         released=(run(FOREIGN, 6, 7), run(OWN, 2, 3)),
-        conflicts=tuple(Content(source, 3, "00", None, None) for source in (OWN, FOREIGN)),
     )
     kept, foreign = leave_out_foreign(contents, {OWN})
     assert (kept.layers, kept.released, foreign) == (((run(OWN, 0, 9),),), (run(OWN, 2, 3),), 7)
-    assert [each.source for each in kept.conflicts] == [OWN]
     assert leave_out_foreign(contents, {OWN, FOREIGN}) == (contents, 0)
 
 

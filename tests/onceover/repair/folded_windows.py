@@ -14,6 +14,7 @@ from onceover.lines.reference import Line, encode
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.contract import Contract, Contracts
 from onceover.model.digest import EMPTY
+from onceover.model.log_history import EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.record import Record
 from onceover.spark.aggregate import aggregate
@@ -21,6 +22,8 @@ from onceover.spark.interpret import interpret
 
 SOURCE, STRANGER = KafkaPartition("0badcafe", 3), KafkaPartition("00000000", 3)
 FIVE = 300_000
+EPOCH = 1
+"""Of all lines and landings."""
 PAID = b'{"payment":{"at_ms":%d,"amount":"%d.10"},"country":%s,"note":%s,"cents":%d}'
 COUNTRIES, NOTES = (b'"NO"', b"null", b'"S\\\\\\tE"', b'"\\u00e9"'), (b"null", b'"a\\nb"', b'"\\\\N"')
 
@@ -57,7 +60,7 @@ class Writer:
         }
         return [
             encode(Line(record, event_ms, self._name.decode(),
-                        tuple(None if c is None else c.encode() for c in columns[n])))
+                        tuple(None if c is None else c.encode() for c in columns[n]), EPOCH))
             for n, (record, event_ms) in enumerate(records)
         ]  # fmt: skip
 
@@ -67,7 +70,10 @@ def start_of(n: int) -> datetime:
 
 
 def claim(n: int, *landed: OffsetRange) -> ClaimedWindow:
-    landings = tuple(ClaimedLanding(10 * n + i, ((piece, EMPTY),)) for i, piece in enumerate(landed))
+    landings = tuple(
+        ClaimedLanding(10 * n + i, ((piece, EMPTY),), spans=(EpochSpan(piece, EPOCH),))
+        for i, piece in enumerate(landed)
+    )
     return ClaimedWindow(1, start_of(n), start_of(n) + timedelta(minutes=5), UUID(int=1), 1, landings, None)
 
 

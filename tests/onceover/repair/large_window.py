@@ -35,7 +35,7 @@ def run(task: FoldTask) -> dict[str, object]:
     with open_session("large window") as spark:
         contracts, accounted = Contracts((CONTRACT,)), written.accounted
         with closing(
-            FoldedRebuild(spark, task.address, contracts, written.claimed, accounted, written.files)
+            FoldedRebuild(spark, task.address, contracts, written.claimed, accounted, (), written.files)
         ) as rebuild:
             rebuilt, aggregated = rebuild.collect(), rebuild.aggregate()
             rows = [] if aggregated is None else sorted(tuple(row)[1:] for row in aggregated.collect())

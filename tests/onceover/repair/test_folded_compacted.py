@@ -66,7 +66,7 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
         monkeypatch.setattr(units, "UNIT_BYTES", unit_bytes)
         windows = [*claimed, claim(4, whole(400, 450)), claim(5, whole(500, 501))]
         with closing(
-            FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, files, compacted=compacted)
+            FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, (), files, compacted=compacted)
         ) as rebuild:
             found = rebuild.collect()
             assert {start: window.frozen_length for start, window in found.items()} == {

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from onceover.model.own_offsets import OwnOffsets
 from pyspark.sql import SparkSession
 from tests.onceover.spark.contracts import NOON, make_contract
 
@@ -17,9 +16,9 @@ from onceover.config.endpoints import address
 from onceover.lines.contract_names import name_contracts
 from onceover.lines.reference import Line, encode
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
-from onceover.model.conflict import Decision
 from onceover.model.contract import Contract, Contracts, Cutovers, Measure
 from onceover.model.digest import EMPTY
+from onceover.model.log_history import NO_EPOCH, EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
@@ -27,8 +26,6 @@ from onceover.model.release import Release
 from onceover.model.window import to_ms
 from onceover.raw.frozen_file import FrozenText
 from onceover.repair.folded import FoldedRebuild
-from onceover.repair.proof import prove
-from onceover.repair.shared_ranges import find_shared
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]
 SOURCE = KafkaPartition("0badcafe", 3)
@@ -61,7 +58,7 @@ def _line(
 
 
 def _claim(start: datetime, number: int, landed: OffsetRange, release: Release | None = None) -> ClaimedWindow:
-    landing = ClaimedLanding(number, ((landed, EMPTY),), release, batch_id=number)
+    landing = ClaimedLanding(number, ((landed, EMPTY),), release)
     return ClaimedWindow(1, start, start + HOUR, UUID(int=1), 1, (landing,), None)
 
 
@@ -76,7 +73,7 @@ def _rebuild(
     """Return the windows, their rows, and the failures."""
     claimed = [replace(claim, by_value=by_value) for claim in claimed]
     with closing(
-        FoldedRebuild(spark, address("webhdfs"), contracts, claimed, [_whole(0, 40)], files, find_shared(claimed))
+        FoldedRebuild(spark, address("webhdfs"), contracts, claimed, [_whole(0, 40)], [_whole(0, 50)], files)
     ) as rebuild:
         found, rows = rebuild.collect(), rebuild.aggregate()
         assert rows is not None
@@ -126,41 +123,6 @@ def test_line_of_a_release_that_never_landed_is_misplaced(spark: SparkSession, f
     assert (found.misplaced_lines, found.stray_lines, found.digest.records) == (1, 1, 10)
 
 
-def test_released_content_of_an_id_decided_against_is_rejected(spark: SparkSession, folder: Write) -> None:
-    one, piece = START + HOUR, _whole(7, 8)
-    contracts = Contracts((FIRST, SECOND), Cutovers(2, {SOURCE: {2: 100}}))
-    (read, _, _, released), files, claims = name_contracts(contracts), {}, []
-    for start, name, shift in ((START, read, 0), (one, released, 1000)):
-        line = _line(name, 7, to_ms(start) + 7 + shift, at=to_ms(start)) + b"\n"
-        files[start] = FrozenText(folder(f"{shift}.log", line), len(line))
-        claims.append(_claim(start, shift, piece, Release(90, 2, (piece,)) if start == one else None))
-    landed = []
-    for claim in claims:
-        found, _, _ = _rebuild(spark, contracts, [claim], files)
-        (held,) = found[claim.window_start].ranges
-        landing = replace(claim.landings[0], parts=((piece, held.digest),))
-        landed.append(replace(claim, landings=(landing,)))
-    first = landed[0].landings[0].parts[0][1].as_tuple()
-    kept = Decision(SOURCE, 7, "".join(f"{half:08x}" for half in first[1:]))
-    decided = [replace(claim, decisions=(kept,)) for claim in landed]
-    found, rows, _ = _rebuild(spark, contracts, decided, files)
-    assert [prove(claim, found[claim.window_start]).reasons for claim in decided] == [(), ()]
-    assert [found[claim.window_start].digest.records for claim in decided] == [1, 0]
-    assert [row[1:] for row in rows] == [(None, 7)], "by the contract that the offset was read with"
-
-
-def test_id_that_two_batches_landed_in_two_windows_is_a_conflict(spark: SparkSession, folder: Write) -> None:
-    contracts, files, claims = Contracts((FIRST,)), {}, []
-    for number in (0, 1):
-        start = START + number * HOUR
-        line = _line(name_contracts(contracts)[0], 7, to_ms(start) + 7, (b"7",), to_ms(start)) + b"\n"
-        files[start] = FrozenText(folder(f"{number}.log", line), len(line))
-        claims.append(_claim(start, number, _whole(0, 40)))
-    found, _, _ = _rebuild(spark, contracts, claims, files)
-    assert [window.conflicts for window in found.values()] == [1, 1]
-    assert {len(window.contested[0].contents) for window in found.values()} == {2}
-
-
 def test_records_of_another_contract_count_by_their_value(spark: SparkSession, folder: Write) -> None:
     contracts, other = _contracts(FIRST, replace(SECOND, event_time="value.at")), b"V9-ffffffffffffffff"
     one, two, _, _ = name_contracts(contracts)
@@ -193,7 +155,7 @@ def test_records_of_another_contract_count_by_their_value(spark: SparkSession, f
         assert not failures
         sums = {**dict.fromkeys(starts[:3], full), starts[3]: some + 1500, starts[4]: some, starts[5]: some + wrong}
         assert rows == [(to_ms(start), 10, n) for start, n in sums.items()]
-        numbers = [(w.digest.records, w.corrupt_lines, w.misplaced_lines, w.duplicates, w.conflicts + w.misdated)
+        numbers = [(w.digest.records, w.corrupt_lines, w.misplaced_lines, w.duplicates, len(w.clashing))
                    for _, w in sorted(found.items())]  # fmt: skip
         assert numbers == [
             (20, 1, 1, 1, 0), (20, 0, 0, 1, 0), (20, 0, 0, 0, 0), (16, 0, 0, 0, 0), (15, 0, 0, 0, 0), (15, 0, 0, 0, 0),
@@ -203,23 +165,18 @@ def test_records_of_another_contract_count_by_their_value(spark: SparkSession, f
         assert of_value == ([20, 20, 20, 16, 15, 15, 0] if every else [20, 20, 20, 16, 0, 0, 0])
 
 
-def test_unlanded_line_of_an_unknown_contract_is_named(spark: SparkSession, folder: Write) -> None:
+def test_extra_of_an_unknown_contract_is_named(spark: SparkSession, folder: Write) -> None:
     contracts, other = _contracts(FIRST), b"V2-ffffffffffffffff"
     (one, _) = name_contracts(contracts)
     lines = [_line(one, offset, NOON + offset) for offset in range(10)]
-    lines += [_line(other, offset, NOON + 1000 + offset) for offset in (40, 41, 60)]  # by VALUE another event time
+    lines += [_line(other, offset, NOON + 1000 + offset) for offset in (40, 41)]  # by VALUE another event time
     lines.append(_line(other, 42, NOON + 3_600_000))  # belongs to another window, as it says itself
     data = b"\n".join(lines) + b"\n"
     text = FrozenText(folder("1200.log", data), len(data))
-    own = OwnOffsets((_whole(0, 50),), (_whole(50, 100),))
-    claimed = [_claim(START, 1, _whole(0, 40))]
-    with closing(
-        FoldedRebuild(spark, address("webhdfs"), contracts, claimed, [_whole(0, 40)], {START: text})
-    ) as rebuild:
-        found = rebuild.collect()[START]
-        assert (found.digest.records, found.misplaced_lines, found.unaccounted_lines) == (10, 1, 3)
-        unlanded, is_whole = rebuild.collect_unlanded([_whole(41, 42)], own)
-    assert is_whole
-    assert unlanded[START].unknown == ("V2-ffffffffffffffff",)
-    assert (unlanded[START].orphans, unlanded[START].pending) == ((_whole(40, 41),), (_whole(41, 42),))
-    assert unlanded[START].beyond == (_whole(60, 61),)
+    found = _rebuild(spark, contracts, [_claim(START, 1, _whole(0, 40))], {START: text})[0][START]
+    assert (found.digest.records, found.extras, found.misplaced_lines) == (
+        12,
+        (EpochSpan(_whole(40, 42), NO_EPOCH),),
+        1,
+    )
+    assert found.unknown == (other.decode(),)

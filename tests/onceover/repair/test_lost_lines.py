@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bench.large_ledger import MINUTES, LargeLedger, generation, start_of
+from bench.large_ledger import MINUTES, LargeLedger, start_of
 from tests.onceover.repair.lost_ledger import (
     NAME,
     OFFSETS_OF_5,
@@ -96,23 +96,10 @@ def test_lines_that_a_repair_missed_count_as_lost(connection: Connection, ledger
     assert (lost.window_start, lost.what) == (start_of(5), "landing 7: raw holds 4 of 5 of lost")
     assert list_lost(as_context(fake), {start_of(5)}).declarable == (), "known already"
     both = (RepairFailure.TWO_CONTENTS, RepairFailure.LOST_LINE)
-    fail_repair(connection, 5, "1 ID has more than one content; landing 7: raw holds 4 of 5 of lost", whole, both)
-    assert refusals(fake) == [], "a decision comes first"
-
-
-def test_contents_that_are_still_to_be_compared_are_not_lost(
-    connection: Connection, ledger: LargeLedger, fake: Context
-) -> None:
-    reason = "landing 7: raw holds 5 of 5 of lost, with another digest"
-    fail_repair(connection, 5, reason, ledger.files.held[start_of(5)])
-    connection.execute(
-        "INSERT INTO onceover.suspicion (pipeline, generation, kafka_partition, start_offset, end_offset, windows, "
-        "created_at) VALUES (%s, %s, 0, 250, 260, %s, clock_timestamp())",
-        [NAME, generation(NAME), [start_of(5), start_of(6)]],
+    fail_repair(
+        connection, 5, "1 ID with two contents under one leader epoch; landing 7: raw holds 4 of 5 of lost", whole, both
     )
-    assert refusals(fake) == []
-    fail_repair(connection, 5, reason, ledger.files.held[start_of(5)])
-    assert len(list_lost(as_context(fake), ()).declarable) == 1, "the next repair has compared them, and still fails"
+    assert refusals(fake) == [], "a person finds the wrong line first"
 
 
 def test_file_that_can_be_read_again_is_not_lost(connection: Connection, fake: Context) -> None:

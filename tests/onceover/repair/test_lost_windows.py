@@ -91,7 +91,7 @@ def test_window_that_changed_or_is_held_since_is_kept(
     assert give_up(as_context(fake), listed, "kim", "INC-42") == 0
 
 
-def test_window_given_up_is_no_side_of_a_suspicion(connection: Connection, ledger: LargeLedger, fake: Context) -> None:
+def test_window_given_up_is_not_read_again(connection: Connection, ledger: LargeLedger, fake: Context) -> None:
     del ledger.files.held[start_of(5)]
     connection.execute(
         "UPDATE onceover.\"window\" SET kept_rows = 1, kept_hash = 'a' WHERE pipeline = %s AND window_start = %s",

@@ -8,13 +8,13 @@ from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
-from onceover.model.unlanded import Unlanded
 from tests.plain_pieces import split_ranges
 
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import Digest
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
+from onceover.model.log_history import EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
@@ -39,20 +39,11 @@ def digest(start: int, end: int) -> Digest:
 LANDINGS = (ClaimedLanding(1, ((of(0, 10), digest(0, 10)),)), ClaimedLanding(2, ((of(0, 15), digest(0, 15)),)))
 CLAIMED = ClaimedWindow(7, START, START + timedelta(hours=1), UUID(int=1), 4, LANDINGS, None)
 RIGHT = RebuiltWindow(
+    digest(0, 15),
     lines=25,
-    corrupt_lines=0,
-    misplaced_lines=0,
-    unaccounted_lines=0,
-    stray_lines=0,
-    conflicts=0,
-    misdated=0,
     frozen_length=900,
     ranges=(RebuiltRange(of(0, 10), digest(0, 10)), RebuiltRange(of(10, 15), digest(10, 15))),
 )
-
-
-def test_elementary_ranges_are_cut_at_every_landings_bounds() -> None:
-    assert split_ranges(LANDINGS).ranges == (of(0, 10), of(10, 15))
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), min_size=1)
@@ -95,9 +86,9 @@ def test_verification_of_many_small_landings_takes_linear_time() -> None:
 
 
 def test_raw_with_every_landing_is_proved_and_duplicates_counted() -> None:
-    assert prove(CLAIMED, RIGHT).is_proved
-    assert RIGHT.digest == digest(0, 15)
-    assert RIGHT.duplicates == 10
+    with_stray = replace(RIGHT, lines=26, stray_lines=1, strays=(EpochSpan(of(20, 21), 1),))
+    for rebuilt in (RIGHT, with_stray):
+        assert (prove(CLAIMED, rebuilt), rebuilt.duplicates) == (Verdict(()), 10)
 
 
 def test_landing_that_lost_a_record_refuses_the_window() -> None:
@@ -124,19 +115,16 @@ def test_replay_across_adjacent_proved_landings_is_proved() -> None:
     assert [str(p.offsets) for p in list_unproved_parts(beyond, rebuilt)] == ["00000001-0:5-15"]
 
 
-def test_records_adopted_within_a_range_are_not_the_landings() -> None:
+def test_spare_lines_are_doubtful_until_they_are_known() -> None:
     # A batch appended 0..9 and died; of these, Kafka's compaction left all but 1, 3 and 4 for the next batch to read.
-    thinner = ClaimedLanding(1, ((of(0, 10), digest(0, 10) - Digest(3, 8)),))
-    adopted = ClaimedLanding(2, ((of(1, 5), Digest(3, 8)),), exact=(of(1, 2), of(3, 5)))
-    pieces = split_ranges((thinner, adopted)).ranges
-    rebuilt = replace(RIGHT, ranges=tuple(RebuiltRange(p, digest(p.start, p.end)) for p in pieces))
-    assert prove(replace(CLAIMED, landings=(thinner, adopted)), rebuilt).is_proved
-    before = prove(replace(CLAIMED, landings=(thinner,)), rebuilt)
+    landed = digest(0, 10) - Digest(3, 8)
+    claimed = replace(CLAIMED, landings=(ClaimedLanding(1, ((of(0, 10), landed),)),))
+    rebuilt = replace(RIGHT, ranges=(RebuiltRange(of(0, 10), digest(0, 10)),))
+    before = prove(claimed, rebuilt)
     assert (before.reasons, before.doubtful) == ((f"landing 1: raw holds 10 of 7 of {of(0, 10)}",), (of(0, 10),))
-    lost = replace(rebuilt, ranges=tuple(piece for piece in rebuilt.ranges if piece.offsets != of(0, 1)))
-    assert not prove(replace(CLAIMED, landings=(thinner, adopted)), lost).is_proved
-    other = prove(replace(CLAIMED, landings=()), rebuilt)
-    assert other.doubtful == (of(0, 10),), "a window in which the batch landed nothing"
+    known = replace(rebuilt, digest=landed, lines=10, spare_lines=3, ranges=(RebuiltRange(of(0, 10), landed),))
+    assert prove(claimed, known) == Verdict(())
+    assert known.duplicates == 0
 
 
 def test_equal_count_with_another_digest_refuses_the_window() -> None:
@@ -146,27 +134,64 @@ def test_equal_count_with_another_digest_refuses_the_window() -> None:
     assert verdict.failures == {RepairFailure.LOST_LINE}
 
 
-def test_batch_records_outside_landings_refuse_the_window() -> None:
-    stray = replace(RIGHT, ranges=(*RIGHT.ranges, RebuiltRange(of(15, 40), Digest(1, 20))))
-    assert "by no landing" in prove(CLAIMED, stray).reasons[0]
-    assert prove(CLAIMED, stray).failures == {RepairFailure.STRAY_RECORD}
-
-
-def test_lines_that_only_other_batches_landed_refuse_the_window() -> None:
-    assert "by no landing" in prove(CLAIMED, replace(RIGHT, lines=26, stray_lines=1)).reasons[0]
-
-
 def test_rebuild_with_less_than_certified_is_never_published() -> None:
     better = replace(CLAIMED, certified=digest(0, 16))
     assert "fewer are never published" in prove(better, RIGHT).reasons[0]
     assert prove(better, RIGHT).failures == {RepairFailure.FEWER_RECORDS}
 
 
-def test_conflicts_and_misdated_ids_refuse_and_are_findings() -> None:
-    verdict = prove(CLAIMED, replace(RIGHT, conflicts=1, misdated=2))
-    assert not verdict.is_proved
+def test_two_contents_of_a_reading_refuse_and_name_the_ids() -> None:
+    clashing = tuple(EpochSpan(of(n, n + 1), 1) for n in (3, 5, 7, 9))
+    verdict = prove(CLAIMED, replace(RIGHT, clashing=clashing))
+    (reason,) = verdict.reasons
+    assert reason == "4 IDs with two contents under one leader epoch: " + ", ".join(
+        f"{P0}:{n}-{n + 1}" for n in (3, 5, 7)
+    )
     assert verdict.failures == {RepairFailure.TWO_CONTENTS}
-    assert [f.kind for f in verdict.findings] == [Kind.CONFLICT, Kind.MISDATED]
+    assert verdict.findings == ()
+    assert add_failed_proof(reason, verdict.failures, verdict) == (Finding(Kind.FAILED_PROOF, {"reason": reason}),)
+
+
+# The log was cut at 4 and grew again: the first landing read what it held before, the second one what it holds now.
+OLD = ClaimedLanding(1, ((of(0, 10), digest(0, 10)),), spans=(EpochSpan(of(0, 10), 1),))
+NEW = ClaimedLanding(
+    2, ((of(0, 15), digest(0, 4) + Digest(11, 999)),), spans=(EpochSpan(of(0, 4), 1), EpochSpan(of(4, 15), 2))
+)
+CUT = replace(CLAIMED, landings=(OLD, NEW))
+OF_EPOCHS = (
+    RebuiltRange(of(0, 4), digest(0, 4), leader_epoch=1),
+    RebuiltRange(of(4, 10), digest(4, 10), leader_epoch=1),
+    RebuiltRange(of(4, 15), Digest(11, 999), leader_epoch=2),
+)
+
+
+def test_landings_of_one_offset_hold_the_records_of_their_epoch() -> None:
+    assert prove(CUT, replace(RIGHT, ranges=OF_EPOCHS)).is_proved
+    for n, lacking in enumerate(([1, 2], [1], [2])):
+        short = (*OF_EPOCHS[:n], replace(OF_EPOCHS[n], digest=OF_EPOCHS[n].digest - Digest(1, 1)), *OF_EPOCHS[n + 1 :])
+        unproved = list_unproved_parts(CUT, replace(RIGHT, ranges=short))
+        assert [part.landing.landing_id for part in unproved] == lacking
+
+
+def test_landing_of_unknown_epochs_holds_records_of_any() -> None:
+    spans = (EpochSpan(of(0, 4), 1), EpochSpan(of(4, 15), None))
+    blind = ClaimedLanding(2, ((of(0, 15), digest(0, 15)),), spans=spans)
+    pieces = tuple(RebuiltRange(of(a, b), digest(a, b)) for a, b in ((0, 4), (4, 10), (10, 15)))
+    rebuilt = replace(RIGHT, ranges=pieces)
+    assert prove(replace(CLAIMED, landings=(OLD, blind)), rebuilt).is_proved
+    assert not prove(replace(CLAIMED, landings=(OLD,)), rebuilt).is_proved, "its epoch is known"
+
+
+def test_landing_is_not_proved_by_that_of_another_epoch() -> None:
+    thinner = replace(NEW, parts=((of(4, 10), Digest(3, 30)),), spans=(EpochSpan(of(4, 10), 2),))
+    ranges = (
+        RebuiltRange(of(0, 10), digest(0, 10), leader_epoch=1),
+        RebuiltRange(of(4, 10), Digest(4, 40), leader_epoch=2),
+    )
+    verdict = prove(replace(CLAIMED, landings=(OLD, thinner)), replace(RIGHT, ranges=ranges))
+    assert verdict.failures == {RepairFailure.STRAY_RECORD}
+    again = replace(thinner, landing_id=3, parts=((of(4, 10), Digest(4, 40)),))
+    assert prove(replace(CLAIMED, landings=(OLD, thinner, again)), replace(RIGHT, ranges=ranges)).is_proved
 
 
 def test_torn_tail_outside_every_landing_refuses_nothing() -> None:
@@ -177,13 +202,12 @@ def test_torn_tail_outside_every_landing_refuses_nothing() -> None:
 
 def test_try_that_lacks_lines_says_so_unless_a_finding_does() -> None:
     reason = "landing 7: raw holds 4 of 5 of lost"
-    damaged, doubtful = Finding(Kind.CORRUPT_LINE, {"lines": 1}), (of(0, 5),)
+    damaged = Finding(Kind.CORRUPT_LINE, {"lines": 1})
     lost = {RepairFailure.LOST_LINE}
     (failed,) = add_failed_proof("reading raw failed: Could not obtain block", {RepairFailure.UNREADABLE_FILE}, None)
     assert (failed.kind, failed.evidence["reason"]) == (Kind.FAILED_PROOF, "reading raw failed: Could not obtain block")
     assert [f.kind for f in add_failed_proof(reason, lost, Verdict((reason,), ()))] == [Kind.FAILED_PROOF]
     assert add_failed_proof(reason, lost, Verdict((reason,), (damaged,))) == (damaged,)
-    assert add_failed_proof(reason, lost, Verdict((reason,), (), doubtful)) == (), "the next repair compares contents"
     assert add_failed_proof("publishing failed: disk full", {RepairFailure.REFUSED_ROWS}, None) == ()
 
 
@@ -196,29 +220,30 @@ def test_damaged_compacted_file_is_the_first_reason() -> None:
     assert len(reasons) == 2
     assert prove(claimed, replace(RIGHT, compacted=digest(0, 15))).is_proved
     assert prove(claimed, replace(RIGHT, compacted=digest(0, 10))).is_proved, "text that came since has the rest"
+    clashing = replace(lacking, clashing=(EpochSpan(of(3, 4), 1),))
+    assert not any("compacted" in reason for reason in prove(claimed, clashing).reasons), "another content may count"
     whole = replace(lacking, compacted=digest(0, 15))
     assert not any("compacted" in reason for reason in prove(claimed, whole).reasons), "what came since is missing"
 
 
 RELEASE = Release(90, 2, (of(3, 4), of(7, 9)))  # 3, 7 and 8 were in quarantine, and no other landing counts them
-# Offsets 1, 3 and 12 were adopted; 3 lies in what the other landing read.
-ADOPTED = ClaimedLanding(4, ((of(1, 13), Digest(3, 16)),), exact=(of(1, 2), of(3, 4), of(12, 13)))
-WITH_ADOPTED = replace(CLAIMED, landings=(ClaimedLanding(1, ((of(2, 6), digest(2, 6)),)), ADOPTED))
-OF_ADOPTED = RebuiltRange(of(1, 13), Digest(2, 13), exact_id=4)
+# A batch of several ranges read 1, 3 and 12; 3 lies in what the other landing read.
+EXACT = ClaimedLanding(4, ((of(1, 13), Digest(3, 16)),), exact=(of(1, 2), of(3, 4), of(12, 13)))
+WITH_EXACT = replace(CLAIMED, landings=(ClaimedLanding(1, ((of(2, 6), digest(2, 6)),)), EXACT))
+OF_EXACT = RebuiltRange(of(1, 13), Digest(2, 13), exact_id=4)
 
 
 def test_exact_ids_are_proved_beside_and_within_ranges() -> None:
-    pieces = split_ranges(WITH_ADOPTED.landings)
+    pieces = split_ranges(WITH_EXACT.landings)
     assert pieces.ranges == (of(2, 3), of(3, 4), of(4, 6))
     assert pieces.exact == {(4, P0): (of(1, 2), of(12, 13))}
     read = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in pieces.ranges)
-    rebuilt = replace(RIGHT, lines=7, ranges=(*read, OF_ADOPTED))
-    assert prove(WITH_ADOPTED, rebuilt).is_proved
-    assert rebuilt.digest == digest(2, 6) + Digest(2, 13)
-    for short in (replace(rebuilt, ranges=read), replace(rebuilt, ranges=(read[0], read[2], OF_ADOPTED))):
-        assert any("landing 4: raw holds" in reason for reason in prove(WITH_ADOPTED, short).reasons)
-    of_another = replace(rebuilt, ranges=(*rebuilt.ranges, replace(OF_ADOPTED, exact_id=9)))
-    assert "2 records accounted for" in prove(WITH_ADOPTED, of_another).reasons[0]
+    rebuilt = replace(RIGHT, lines=7, ranges=(*read, OF_EXACT))
+    assert prove(WITH_EXACT, rebuilt).is_proved
+    for short in (replace(rebuilt, ranges=read), replace(rebuilt, ranges=(read[0], read[2], OF_EXACT))):
+        assert any("landing 4: raw holds" in reason for reason in prove(WITH_EXACT, short).reasons)
+    of_another = replace(rebuilt, ranges=(*read, replace(OF_EXACT, exact_id=9)))
+    assert prove(WITH_EXACT, of_another).reasons == (f"landing 4: raw holds 1 of 3 of {of(1, 13)}",)
 
 
 RELEASED = ClaimedLanding(3, ((of(3, 9), Digest(3, 18)),), RELEASE)
@@ -231,22 +256,14 @@ def test_released_records_are_proved_by_their_release_alone() -> None:
     assert split_ranges(WITH_RELEASE.landings).ranges == (of(0, 10),)
     rebuilt = replace(RIGHT, lines=10, ranges=(RebuiltRange(of(0, 10), OTHERS), OF_RELEASE))
     assert prove(WITH_RELEASE, rebuilt).is_proved
-    assert rebuilt.digest == digest(0, 10)
-
     lost = replace(rebuilt, ranges=(RebuiltRange(of(0, 10), OTHERS), replace(OF_RELEASE, digest=Digest(2, 10))))
     assert prove(WITH_RELEASE, lost).reasons == (f"landing 3: raw holds 2 of 3 of {of(3, 9)}",)
-    unproved = replace(WITH_RELEASE, landings=WITH_RELEASE.landings[:1])
-    assert prove(unproved, rebuilt).reasons == (
-        "3 records accounted for, but by no landing of this window; `onceover audit` compares it with Kafka's log",
-    )  # fmt: skip
     read_again = replace(
         WITH_RELEASE, landings=(*WITH_RELEASE.landings, ClaimedLanding(4, ((of(0, 10), digest(0, 10)),)))
     )
     assert prove(read_again, rebuilt).is_proved, "a rebuilt ledger has one contract for reading and release"
     as_read = replace(rebuilt, ranges=(RebuiltRange(of(0, 10), digest(0, 10)),))
     assert not prove(WITH_RELEASE, as_read).is_proved, "the same records, as if the batch had landed them"
-    twice = replace(rebuilt, ranges=(*rebuilt.ranges, replace(OF_RELEASE, release_id=91)))
-    assert not prove(WITH_RELEASE, twice).is_proved
 
 
 def test_releases_are_cut_at_the_bounds_of_other_landings() -> None:
@@ -258,11 +275,25 @@ def test_releases_are_cut_at_the_bounds_of_other_landings() -> None:
     ]
 
 
-def test_foreign_lines_block_no_window_unless_they_may_be_own() -> None:
-    far = of(10**15, 10**15 + 1)
-    verdict = prove(CLAIMED, RIGHT, Unlanded(foreign=3))
-    (finding,) = verdict.findings
-    assert (verdict.is_proved, finding.kind, finding.evidence["ids"]) == (True, Kind.FOREIGN_LINE, 3)
-    verdict = prove(CLAIMED, RIGHT, Unlanded(beyond=(far,), foreign=3))
-    assert verdict.reasons == ("1 intact line with offsets that the log never reached",)
-    assert verdict.findings[0].evidence == {"ids": 4, "beyond": [[P0.generation, 0, 10**15, 10**15 + 1]]}
+def test_foreign_lines_are_a_finding_and_block_no_window() -> None:
+    verdict = prove(CLAIMED, replace(RIGHT, lines=28, foreign_lines=3))
+    assert verdict.is_proved
+    assert verdict.findings == (Finding(Kind.FOREIGN_LINE, {"lines": 3}),)
+
+
+WITH_EXTRAS = replace(RIGHT, digest=digest(0, 15) + digest(20, 23), lines=29, extras=(EpochSpan(of(20, 23), 1),))
+
+
+def test_extras_count_and_need_no_landing() -> None:
+    assert prove(CLAIMED, WITH_EXTRAS) == Verdict(())
+    assert WITH_EXTRAS.duplicates == 11
+    unlisted = prove(CLAIMED, replace(WITH_EXTRAS, lists_all=False))
+    assert unlisted.failures == {RepairFailure.TOO_MANY_EXTRAS}
+
+
+def test_certified_extras_may_go_once_they_have_landed() -> None:
+    certified = replace(CLAIMED, certified=WITH_EXTRAS.digest, extras=WITH_EXTRAS.extras)
+    assert prove(certified, WITH_EXTRAS).is_proved
+    assert prove(certified, RIGHT, (of(0, 30),)).is_proved
+    for accounted in ((of(0, 20),), (of(0, 22),), ()):
+        assert prove(certified, RIGHT, accounted).failures == {RepairFailure.FEWER_RECORDS}

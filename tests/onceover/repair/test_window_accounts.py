@@ -9,8 +9,6 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from onceover.model.own_offsets import OwnOffsets
-from onceover.repair.unlanded_runs import sort_runs
 from tests.onceover.lines.plain_verdicts import Expected, judge
 from tests.onceover.lines.world_accounts import make_accounts
 from tests.onceover.lines.worlds import CONTRACTS, END, START, World, evaluate, make_world
@@ -24,33 +22,32 @@ from onceover.lines.reference import decode
 from onceover.lines.summary import WindowSummary
 from onceover.lines.window_lines import hold_lines
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
-from onceover.model.conflict import Decision
 from onceover.model.contract import Contracts, Cutovers
-from onceover.model.digest import EMPTY, Digest
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
+from onceover.model.digest import EMPTY
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.release import Release
+from onceover.model.repair_failure import RepairFailure
 from onceover.model.window import from_ms
 from onceover.repair.proof import prove
 from onceover.repair.window_accounts import GroupAccounts, WindowAccounts
 
 FIRST = make_contract()
-SOURCE = KafkaPartition("00c0ffee", 0)
+NUMBERS = ("lines", "corrupt", "misplaced", "stray", "spare", "foreign", "clashing", "repeated")
 
 
 def _claim(world: World, expected: Expected) -> ClaimedWindow:
     """Return the claim of a window whose landings are what the reference finds in raw."""
     landings = []
-    for n, (ranges, is_exact) in enumerate(world.landings):
-        spans = _span(ranges) if is_exact else ranges
-        parts = tuple((span, expected.landings.get((n, span.source), EMPTY)) for span in spans)
-        landings.append(ClaimedLanding(n, parts, exact=coalesce(ranges) if is_exact else ()))
+    for n, (spans, is_exact) in enumerate(world.landings):
+        ranges = [span.offsets for span in spans]
+        parts = tuple((whole, expected.landings.get((n, whole.source), EMPTY)) for whole in _span(ranges))
+        landings.append(ClaimedLanding(n, parts, exact=coalesce(ranges) if is_exact else (), spans=tuple(spans)))
     for n, ranges in enumerate(world.releases):
         parts = tuple((span, expected.releases.get((n, span.source), EMPTY)) for span in _span(ranges))
         if ranges:
             landings.append(ClaimedLanding(100 + n, parts, Release(900 + n, 1, coalesce(ranges))))
-    decisions = tuple(Decision(source, offset, kept) for (source, offset), kept in world.decisions.items())
     token, length = UUID(int=1), timedelta(milliseconds=END - START)
-    return ClaimedWindow(1, from_ms(START), from_ms(START) + length, token, 1, tuple(landings), None, decisions)
+    return ClaimedWindow(1, from_ms(START), from_ms(START) + length, token, 1, tuple(landings), None)
 
 
 def _span(ranges: list[OffsetRange]) -> list[OffsetRange]:
@@ -63,11 +60,7 @@ def _span(ranges: list[OffsetRange]) -> list[OffsetRange]:
 def _group(world: World) -> GroupAccounts:
     cutovers = Cutovers(2, {piece.source: {2: piece.end} for piece in world.cutovers})
     contracts = Contracts((FIRST, replace(FIRST, skew_ms=7)), cutovers)
-    group = GroupAccounts.of(contracts, world.accounted or (), world.shared)
-    if world.held is None:
-        return group
-    own = None if world.known is None else OwnOffsets(tuple(world.known), tuple(world.beyond))
-    return group.ask_log(world.held, own)
+    return GroupAccounts.of(contracts, world.accounted, world.own).look_again(world.beside, world.spare)
 
 
 def _fold(world: World, accounts: Accounts) -> WindowSummary:
@@ -86,13 +79,9 @@ def _fold(world: World, accounts: Accounts) -> WindowSummary:
 def _make(seed: int) -> tuple[World, Expected, ClaimedWindow, WindowAccounts]:
     random = Random(seed)
     world = make_world(random, random.choice([3, 30, 300]), 800)
-    if world.held is None:
-        world.known = None
-    if world.accounted is not None and not coalesce(world.accounted):
-        world.accounted = None
     expected = judge(world)
     claim = _claim(world, expected)
-    made = WindowAccounts.of(claim, _group(world))
+    made = WindowAccounts.of(claim, _group(world), world.spare)
     names = tuple(name.encode() for name in CONTRACTS)
     return world, expected, claim, replace(made, accounts=replace(made.accounts, contracts=names))
 
@@ -100,21 +89,17 @@ def _make(seed: int) -> tuple[World, Expected, ClaimedWindow, WindowAccounts]:
 @pytest.mark.parametrize("seed", range(25))
 def test_accounts_of_a_claim_judge_as_the_world_says(seed: int) -> None:
     world, expected, claim, made = _make(seed)
-    plain = make_accounts(world)
-    found, other = _fold(world, made.accounts), _fold(world, plain)
-    numbers = ("lines", "corrupt", "misplaced", "rejected", "stray", "unlanded", "by_value", "conflicts", "foreign")
-    assert [getattr(found, n) for n in numbers] == [getattr(other, n) for n in numbers]
-    assert [getattr(found, n) for n in numbers if n in expected.numbers] == [
-        expected.numbers[n] for n in numbers if n in expected.numbers
-    ]
+    found = _fold(world, made.accounts)
+    assert {n: getattr(found, n) for n in NUMBERS} == {n: expected.numbers[n] for n in NUMBERS}
+    assert found.by_value == _fold(world, make_accounts(world)).by_value
     rebuilt = made.rebuild(found, 7)
-    assert rebuilt.digest == sum((digest for digest, _ in expected.counted.values()), EMPTY)
+    assert rebuilt.digest == expected.digest
     assert rebuilt.duplicates == expected.numbers["counting"] - len(expected.counted)
-    assert {((c.source, c.offset), name, ms) for c in rebuilt.contested for name, ms in c.contents} == (
-        expected.contested
-    )
-    assert {((d.offsets.source, d.offsets.start), d.hash, d.counts) for d in rebuilt.decided} == expected.decided
-    assert list(rebuilt.strays) == [piece for piece, _ in expected.runs.get("stray", [])]
+    runs = {"stray": rebuilt.strays, "extra": rebuilt.extras, "clashing": rebuilt.clashing}
+    assert {kind: list(found) for kind, found in runs.items() if found} == expected.runs
+    assert (rebuilt.lists_all, rebuilt.repeated) == (True, expected.numbers["repeated"])
+    assert (rebuilt.spare_lines, rebuilt.foreign_lines) == (expected.numbers["spare"], expected.numbers["foreign"])
+    assert set(rebuilt.unknown) == expected.unknown
     wrong = [reason for reason in prove(claim, rebuilt).reasons if reason.startswith("landing ")]
     assert wrong == [], "raw holds what landed"
 
@@ -135,31 +120,10 @@ def test_proof_finds_the_landing_that_differs(seed: int) -> None:
         assert any(reason.startswith(f"landing {landing.landing_id}: ") for reason in reasons)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_offsets_left_out_are_orphans_of_all_that_hold_them(seed: int) -> None:
-    world, _, claim, _ = _make(seed)
-    world.decisions = {}
-    claim = replace(claim, decisions=())
-    wanted = coalesce(
-        OffsetRange(r.source, r.start, r.start + len(r) // 2) for ranges, _ in world.landings for r in ranges
-    )
-    made = WindowAccounts.of(claim, _group(world).search(wanted), wanted)
-    names = tuple(name.encode() for name in CONTRACTS)
-    found = sort_runs(_fold(world, replace(made.accounts, contracts=names)))
-    world.landings = [(list(subtract(ranges, wanted)), False) for ranges, _ in world.landings]
-    released = world.releases
-    world.releases = [list(subtract(ranges, wanted)) for ranges in released]
-    world.accounted, world.held, world.known, world.beyond = [], [], list(wanted), []
-    world.cutovers = list(subtract(world.cutovers, [r for ranges in released for r in ranges]))
-    contract = world.find_contract
-    world.find_contract = lambda each: CONTRACTS[2] if _holds(released, each) else contract(each)  # type: ignore[method-assign]
-    expected = judge(world)
-    assert list(found.orphans) == [piece for piece, _ in expected.runs.get("orphan", [])]
-    assert sum((part.digest for part in found.parts), EMPTY) == sum(
-        (digest for _, digest in expected.runs.get("orphan", [])), Digest()
-    )
-    assert found.conflicts == expected.numbers["unlanded_conflicts"]
-
-
-def _holds(released: list[list[OffsetRange]], each: tuple[KafkaPartition, int]) -> bool:
-    return any(r.source == each[0] and r.start <= each[1] < r.end for ranges in released for r in ranges)
+def test_too_many_extras_to_name_are_counted_and_refused() -> None:
+    world, expected, claim, made = _make(3)
+    rebuilt = made.rebuild(_fold(world, replace(made.accounts, max_runs=2)), 7)
+    assert (rebuilt.digest, rebuilt.extras) == (expected.digest, tuple(expected.runs["extra"][:2]))
+    verdict = prove(claim, rebuilt)
+    assert RepairFailure.TOO_MANY_EXTRAS in verdict.failures
+    assert any("in more offset ranges than a certificate names" in reason for reason in verdict.reasons)

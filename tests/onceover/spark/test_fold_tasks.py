@@ -14,7 +14,7 @@ from onceover.lines.accounts import Accounts
 from onceover.lines.chunks import cut_lines
 from onceover.lines.grouping import Grouping
 from onceover.lines.pieces import LandedRanges, cut_pieces
-from onceover.lines.ranges import NO_RANGES, number_source
+from onceover.lines.ranges import number_source
 from onceover.lines.reference import Line, compute_digest, decode, encode
 from onceover.lines.typed_lines import ColumnFormats
 from onceover.model.digest import Digest
@@ -60,9 +60,9 @@ class Files:
 
 def _window(number: int, text: bytes, compacted: bytes | None = None) -> WindowFile:
     zero = np.zeros(1, np.int64)
-    landed = LandedRanges(zero, zero + number_source(SOURCE), zero, zero + 1000, zero > 0)
+    landed = LandedRanges(zero, zero + number_source(SOURCE), zero, zero + 1000, zero - 1, zero > 0)
     names = (CONTRACT.encode(), OTHER.encode())
-    accounts = Accounts(number * HOUR, (number + 1) * HOUR, cut_pieces(landed, NO_RANGES), names, 0)
+    accounts = Accounts(number * HOUR, (number + 1) * HOUR, cut_pieces(landed), names, 0)
     file = None if compacted is None else FrozenText(f"/{number}.zst", len(compacted))
     return WindowFile(number * HOUR, f"/{number}", len(text), accounts, file)
 

@@ -12,22 +12,19 @@ from airflow.sdk import Context
 
 from onceover.context import PipelineContext
 from onceover.detection import future_range, holes
-from onceover.errors import TerminalError, UsageError
+from onceover.errors import UsageError
 from onceover.ledger import takings
-from onceover.ledger.decisions import DecidedConflicts
 from onceover.ledger.takings import Taking
-from onceover.model.conflict import ContestedId
 from onceover.model.dag_run import DagRun
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.window import Window, WindowRange
-from onceover.repair import decide, revisions
+from onceover.model.window import WindowRange
+from onceover.repair import revisions
 from onceover.repair.revisions import RestoreResult
-from onceover_airflow.operators.decisions import AcceptLossOperator, DecideOperator, RestoreOperator, TakeOperator
+from onceover_airflow.operators.decisions import AcceptLossOperator, RestoreOperator, TakeOperator
 
 pytestmark = pytest.mark.airflow
 FIVE = datetime(2013, 1, 1, 5, tzinfo=UTC)
 SOURCE = KafkaPartition("1f2e3d4c", 0)
-RECORD = "1f2e3d4c-00000-0000000000000001200"
 WHY = {"reason": " INC-42 "}
 
 
@@ -41,14 +38,9 @@ class Run:
 
 @dataclass
 class Library:
-    """A double of the three functions that write decisions."""
+    """A double of the functions that write decisions."""
 
-    left: tuple[ContestedId, ...] = ()
     calls: list[tuple[Any, ...]] = field(default_factory=list)
-
-    def decide(self, context: PipelineContext, window: Window, record: str, keep: str, *by: str) -> DecidedConflicts:
-        self.calls.append((context.name, str(window), record, keep, *by))
-        return DecidedConflicts(2, (FIVE, FIVE.replace(hour=7)), self.left)
 
     def accept_loss(
         self, context: PipelineContext, span: OffsetRange, windows: WindowRange, *by: str, **kind: bool
@@ -68,7 +60,6 @@ class Library:
 @pytest.fixture
 def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
-    monkeypatch.setattr(decide, "decide", stand_in.decide)
     monkeypatch.setattr(holes, "accept_loss", stand_in.accept_loss)
     monkeypatch.setattr(revisions, "restore_revision", stand_in.restore)
     monkeypatch.setattr(takings, "take_windows", stand_in.take)
@@ -83,27 +74,6 @@ def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
 
 def context(**params: Any) -> Context:
     return cast(Context, {"dag_run": Run(), "params": params})
-
-
-def test_decision_is_kept_under_the_name_of_airflows_user(library: Library) -> None:
-    of_form = {"window": "2013-01-01T05:00Z", "id": RECORD, "keep": " 0011 "}
-
-    done = DecideOperator(task_id="decide", pipeline="events").execute(context(**of_form, **WHY))
-
-    assert library.calls == [("events", "2013-01-01T05:00Z", RECORD, "0011", "ada", "INC-42")]
-    assert done == {
-        "pipeline": "events",
-        "ids": 2,
-        "windows": ["2013-01-01T05:00Z", "2013-01-01T07:00Z"],
-        "end": "2013-01-01T08:00Z",
-    }
-
-
-def test_decision_about_all_is_red_while_some_are_left(library: Library) -> None:
-    library.left = (ContestedId(SOURCE, 1200, (("aa", 1), ("bb", 2))),)
-    of_form = {"window": "2013-01-01T05:00Z", "id": "all", "keep": "newest"}
-    with pytest.raises(TerminalError, match=f"1 ID of window 2013-01-01T05:00Z of events left.*{RECORD}"):
-        DecideOperator(task_id="decide", pipeline="events").execute(context(**of_form, **WHY))
 
 
 @pytest.mark.parametrize("kind", ["expired", "unreadable", "overwritten"])
@@ -151,7 +121,7 @@ def test_windows_are_taken_and_released_by_airflows_user(library: Library) -> No
         (RestoreOperator, {"window": "2999-01-01T05:00Z", **WHY}, "in the future"),
         (RestoreOperator, {"window": "2013-01-01T05:00Z", "revision": "3; x", **WHY}, "'revision' is a str"),
         (RestoreOperator, {**WHY}, "'window' is missing"),
-        (DecideOperator, {"window": "2013-01-01T05:00Z", "id": RECORD, "keep": 7, **WHY}, "'keep' is not a text"),
+        (AcceptLossOperator, {"kind": 7, **WHY}, "'kind' is not a text"),
         (AcceptLossOperator, {"kind": "gone", **WHY}, "choose one of"),
         (TakeOperator, {"ticket": " ", **WHY}, "'ticket' is not a text"),
         (TakeOperator, {"ticket": "a\x1b[2Jb", **WHY}, "cannot be shown"),
@@ -164,5 +134,5 @@ def test_windows_are_taken_and_released_by_airflows_user(library: Library) -> No
 )
 def test_malformed_form_is_refused(library: Library, operator: Any, params: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        operator(task_id="decide", pipeline="events").execute(context(**params))
+        operator(task_id="form", pipeline="events").execute(context(**params))
     assert library.calls == []

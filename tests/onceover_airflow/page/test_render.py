@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import pytest
 
-from onceover.explain.contents import ContestedRecord, RecordContent
 from onceover.explain.finding_text import FindingText
 from onceover.explain.page import (
     IngestLine,
@@ -52,7 +51,7 @@ KNOWN: Final = {
     "verdict": HOSTILE,
     "judged_now": False,
     "not_judged_because": HOSTILE,
-    "findings": [FINDING, {"kind": "conflict", "what": HOSTILE, "how": HOSTILE}],  # the second has just been judged
+    "findings": [FINDING, {"kind": "late", "what": HOSTILE, "how": HOSTILE}],  # the second has just been judged
     "next_steps": [{"text": HOSTILE, "command": HOSTILE}],
     "counts": {"lines": 2, "distinct": None, "counted": 2, "certified": None},
     "certificate_text": HOSTILE,
@@ -125,10 +124,6 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
         "pipeline": HOSTILE,
         "window": WINDOW,
         "known": KNOWN,
-        "contested": [ContestedRecord(HOSTILE, (RecordContent(HOSTILE, AT, WINDOW, HOSTILE),))],
-        "contested_windows": [WINDOW, WINDOW],
-        "most_days": 31,
-        "may_decide": False,
         "may_restore": False,
         "may_reread": False,
         "is_reread": True,

@@ -23,7 +23,10 @@ MAIN = ("extras",)
 RARE = ("wait", "proof")  # `make model` replays all that can be followed
 FOLLOWED = {rule: name for rule, name in {**WRONG, **STUCK}.items() if can_follow(ALL[name].scenario)}
 WALKS = 1  # of 200, for `make test-faults`
-WORLDS = ("outside", "inside", "two")
+WORLDS = (
+    *(replace(WALKED[name], left=WALKED[name].left._replace(cuts=0)) for name in ("outside", "inside", "two")),
+    Scenario((3,), Left(crashes=2, expiries=2, takeovers=1, foreign=1, retentions=1), stored_inside=True),
+)
 LANDS = (Event.PLANNED, Event.READ, Event.APPENDED, Event.INCREMENTED, Event.LANDED)
 Begin = Callable[[Scenario], Replay]
 
@@ -66,8 +69,7 @@ def test_trace_of_a_mutant_ends_right_on_real_parts(begin: Begin, rule: str) -> 
     "seed", [*range(WALKS), *(pytest.param(seed, marks=pytest.mark.largest) for seed in range(WALKS, 200))]
 )
 def test_random_walk_ends_right_on_real_parts(begin: Begin, seed: int) -> None:
-    scenario = WALKED[WORLDS[seed % len(WORLDS)]]
-    scenario = replace(scenario, left=scenario.left._replace(cuts=0))
+    scenario = WORLDS[seed % len(WORLDS)]
     carry_out(begin(scenario), list(walk(world_of(scenario), seed, MOST)))
 
 

@@ -17,7 +17,7 @@ MOST_ACTS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class PastAct:
-    """An act of a person or a schedule: a repair, a decision, an accepted loss and the like. `windows` and `first` are
+    """An act of a person or a schedule: a repair, an accepted loss and the like. `windows` and `first` are
     None where the ledger keeps no windows with it; `request_id`, `dag_id` and `run_id` lead to a repair."""
 
     at: datetime

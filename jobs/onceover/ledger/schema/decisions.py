@@ -66,62 +66,6 @@ COMMENT ON TABLE onceover.accepted_loss IS 'Offsets that a person accepted as ne
 COMMENT ON COLUMN onceover.accepted_loss.relanded_at IS
   'When records of the range landed after all: what of it stayed lost is a row of its own.';
 
-CREATE TABLE onceover.suspicion (
-  suspicion_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  generation text NOT NULL,
-  kafka_partition integer NOT NULL,
-  start_offset bigint NOT NULL,
-  end_offset bigint NOT NULL,
-  windows timestamptz[] NOT NULL,
-  times integer NOT NULL DEFAULT 1,
-  created_at timestamptz NOT NULL DEFAULT now(),
-  settled_at timestamptz,
-  CHECK (start_offset < end_offset)
-);
-CREATE INDEX ON onceover.suspicion (pipeline) WHERE settled_at IS NULL;
-COMMENT ON TABLE onceover.suspicion IS
-  'IDs that landed more than once, perhaps with different contents: the windows'' lines have to be compared.';
-COMMENT ON COLUMN onceover.suspicion.times IS
-  'How often the offsets were suspected: a comparison settles only what was suspected before it.';
-
-CREATE TABLE onceover.conflict (
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  generation text NOT NULL,
-  kafka_partition integer NOT NULL,
-  record_offset bigint NOT NULL,
-  content text NOT NULL,
-  window_start timestamptz,
-  event_time timestamptz,
-  leader_epoch integer,
-  first_seen_at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (pipeline, generation, kafka_partition, record_offset, content)
-);
-CREATE INDEX ON onceover.conflict (pipeline, window_start);
-COMMENT ON TABLE onceover.conflict IS
-  'IDs with two contents: a row for each content, with its window (NULL: quarantine). A person decides which counts.';
-COMMENT ON COLUMN onceover.conflict.leader_epoch IS
-  'Leader epoch of the content that Kafka''s log held when the contents were compared; NULL: any other.';
-
-CREATE TABLE onceover.decision (
-  decision_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  window_start timestamptz NOT NULL,
-  generation text NOT NULL,
-  kafka_partition integer NOT NULL,
-  record_offset bigint NOT NULL,
-  kept text NOT NULL,
-  who text NOT NULL,
-  why text NOT NULL,
-  created_at timestamptz NOT NULL DEFAULT now(),
-  contents text[] NOT NULL DEFAULT '{}'
-);
-CREATE INDEX ON onceover.decision (pipeline, window_start);
-COMMENT ON TABLE onceover.decision IS
-  'The content that counts where raw holds several for one ID; the last decision about an ID holds.';
-COMMENT ON COLUMN onceover.decision.contents IS
-  'The contents that the person decided between: with a further one the ID is undecided again.';
-
 CREATE TABLE onceover.audit (
   audit_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   pipeline text NOT NULL REFERENCES onceover.pipeline,

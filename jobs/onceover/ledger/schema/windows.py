@@ -110,7 +110,6 @@ CREATE TABLE onceover.certificate (
   before jsonb,
   after jsonb,
   losses int8multirange NOT NULL DEFAULT '{{}}',
-  decisions bigint[] NOT NULL DEFAULT '{{}}',
   extras jsonb NOT NULL DEFAULT '[]',
   verdict text NOT NULL DEFAULT 'exact' CHECK (verdict IN ('exact', 'exact but for accepted losses'))
 );
@@ -128,7 +127,7 @@ COMMENT ON COLUMN onceover.certificate.by_value IS
   'Records whose VALUE the repair evaluated again; the others count by the columns in their lines. NULL: raw not read.';
 COMMENT ON COLUMN onceover.certificate.losses IS 'The accepted losses that it states: ranges of loss_id.';
 COMMENT ON COLUMN onceover.certificate.extras IS
-  'IDs of records that it counts though they had landed nowhere: [generation, kafka_partition, start, end].';
+  'Records that it counts though they had landed nowhere: [generation, kafka_partition, start, end, leader epoch].';
 
 CREATE TABLE onceover.compaction (
   compaction_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -4,7 +4,6 @@ const base = document.body.dataset.base;
 const collect = (form) => {
   const conf = {};
   for (const field of form.elements) {
-    if (field.type === "radio" && !field.checked) continue;
     if (field.name) conf[field.name] = "json" in field.dataset ? JSON.parse(field.value || "null") : field.value.trim().replace(/\s+/g, " ");
   }
   return conf;

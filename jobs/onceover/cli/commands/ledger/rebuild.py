@@ -31,8 +31,8 @@ def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
 
     Reads all of raw with Spark, compacted files too. Refuses a pipeline whose batches the ledger has. Afterwards it is
     unknown which records the aggregates count: the next repair rebuilds and certifies every window. Windows with
-    aggregates but no raw file count as expired. Earlier certificates, reasons and decisions are lost with the ledger;
-    offsets that raw does not hold are holes, which the next detection judges.
+    aggregates but no raw file count as expired. Earlier certificates and reasons are lost with the ledger; offsets
+    that raw does not hold are holes, which the next detection judges.
     """
     with open_pipeline(pipeline, "rebuild") as context:
         context.require_addresses("postgres", "kafka")
@@ -49,10 +49,6 @@ def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
     say(f"rebuilt {windows} with {records} in the ledger, from {files}")
     if result["expired"]:
         say(f"{pluralize(result['expired'], 'window')} without their raw: expired, the aggregates stay as they are")
-    if result["conflicts"]:
-        say(
-            f"{pluralize(result['conflicts'], 'ID')} with several contents in raw: `onceover explain` names the windows"
-        )
     if result["foreign"]:
         say(
             f"{pluralize(result['foreign'], 'record')} of a log that this pipeline never read, by the root's marker: "

@@ -1,6 +1,6 @@
 """The baseline: all tables of the ledger, as the modules of `schema` declare them.
 
-A revision is `2.` and the number of its file. Other numbers name other chains, whose databases
+A revision is `3.` and the number of its file. Other numbers name other chains, whose databases
 `onceover.ledger.database` refuses.
 """
 
@@ -10,7 +10,7 @@ from alembic import op
 
 from onceover.ledger.schema import batches, decisions, pipelines, windows
 
-revision = "2.1"
+revision = "3.1"
 down_revision = None
 
 

@@ -1,5 +1,9 @@
-"""Spare IDs: a range that landed covers them, and no landing holds them. A dead batch appended their lines, and Kafka's
-compaction removed their records before their offsets were read again: they count for nothing.
+"""What a second look at doubtful windows finds: spare IDs, and records beside those that landed.
+
+A range that landed in the window covers a spare ID, and no landing there holds it: a dead batch appended its line, and
+Kafka's compaction removed its record before the offset was read again; or its record landed in another window, and
+counts there alone. A record is beside one that landed if it has the same ID under another leader epoch, for the log was
+cut in between. It landed nowhere, and counts.
 
 Each append is one stretch of a file, so a landing's bytes show which IDs of its range it landed.
 """
@@ -10,12 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from onceover.context import PipelineContext
+from onceover.ledger.extras import list_landed_spans
 from onceover.ledger.landed_bytes import LandedBytes, list_covering
 from onceover.lines.line_file import PlacedLine, decode_file
 from onceover.lines.reference import compute_digest
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import EMPTY, Digest
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
+from onceover.model.log_history import EpochSpan, subtract_spans
+from onceover.model.offsets import KafkaPartition, OffsetRange, subtract
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
 from onceover.raw.window_files import WindowFiles
@@ -23,15 +29,19 @@ from onceover.repair.folded import FoldedRebuild
 from onceover.repair.proof import prove
 
 
-def drop_spare(
+def look_again(
     context: PipelineContext,
     rebuild: FoldedRebuild,
     claimed: Iterable[ClaimedWindow],
     rebuilt: Mapping[datetime, RebuiltWindow],
 ) -> dict[datetime, RebuiltWindow]:
-    """Return the windows without spare IDs. Reads doubtful ones again; `aggregate` and `select_lines` follow."""
+    """Return the windows, and those that are rebuilt otherwise once it is known which of their records landed nowhere.
+    Reads these again; `aggregate` and `select_lines` follow."""
     doubtful = list_doubtful(claimed, rebuilt)
-    return rebuild.drop_spare(rebuilt, find_spare(context, doubtful), doubtful)
+    spare = {start: ids for start, each in doubtful.items() if (ids := find_spare(context, start, each))}
+    beside = {start: found for start, each in rebuilt.items() if (found := find_beside(context, each))}
+    again = rebuild.look_again(beside, spare)
+    return {start: each for start, each in rebuilt.items() if start not in {*spare, *beside}} | again
 
 
 def list_doubtful(
@@ -43,14 +53,20 @@ def list_doubtful(
     return {start: ranges for start, ranges in doubtful.items() if ranges}
 
 
-def find_spare(context: PipelineContext, doubtful: Mapping[datetime, Sequence[OffsetRange]]) -> tuple[OffsetRange, ...]:
-    """Return those of the `doubtful` offsets that no landing holds, but for offsets in ranges of landings whose bytes
-    are gone or damaged: those landings may hold them."""
-    if not doubtful:
-        return ()
-    ranges = coalesce(piece for pieces in doubtful.values() for piece in pieces)
-    covering = list_covering(context.ledger, context.name, ranges)
-    return subtract(ranges, [*covering.exact, *read_landed(context.files, covering.landed)])
+def find_spare(
+    context: PipelineContext, window_start: datetime, doubtful: Sequence[OffsetRange]
+) -> tuple[OffsetRange, ...]:
+    """Return those of the window's `doubtful` offsets that no landing in it holds, but for offsets in ranges of its
+    landings whose bytes are gone or damaged: those may hold them."""
+    covering = list_covering(context.ledger, context.name, doubtful)
+    own = (each for each in covering.landed if each.window_start == window_start)
+    return subtract(doubtful, [*covering.exact, *read_landed(context.files, own)])
+
+
+def find_beside(context: PipelineContext, rebuilt: RebuiltWindow) -> list[EpochSpan]:
+    """Return those of the window's stray readings that landed nowhere, under their leader epoch."""
+    offsets = [each.offsets for each in rebuilt.strays]
+    return subtract_spans(rebuilt.strays, list_landed_spans(context.ledger, context.name, offsets)) if offsets else []
 
 
 def read_landed(files: WindowFiles, landings: Iterable[LandedBytes]) -> Iterable[OffsetRange]:
