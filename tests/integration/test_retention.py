@@ -73,7 +73,7 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
     with lane.ledger() as ledger:
         (generation,) = frontiers.list_generations(ledger, lane.name)
         for end, kept_back in ((6, 2), (5, 1)):  # the frontier is 5
-            ledger.execute(wait, [Jsonb([[generation, 0, 4, end]]), lane.name, NOON])
+            ledger.execute(wait, [Jsonb([[generation, 0, 4, end, -1]]), lane.name, NOON])
             assert as_json("retention", lane.name, "--dry-run")["kept_back"] == kept_back, "it may still land"
     planned = as_json("retention", lane.name, "--dry-run")
     assert (planned["windows"], planned["quarantine_days"], planned["kept_back"]) == (2, 1, 1)

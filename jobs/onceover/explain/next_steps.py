@@ -81,7 +81,7 @@ def _list_window_steps(state: str, kinds: Collection[str], changing: bool, faile
             Remedy("A repair holds it now. Look again in a minute; the hold of a repair that died expires by then.")
         ]
     # A wrong line beside one that landed is nothing that raw has lost.
-    has_two = RepairFailure.TWO_CONTENTS in failed
+    has_two = not {RepairFailure.TWO_CONTENTS, RepairFailure.TWO_WINDOWS}.isdisjoint(failed)
     about = [kind for kind in Kind if kind in kinds and not (has_two and kind is Kind.FAILED_PROOF)]
     first = dict.fromkeys([*([TAKE_OUT] if has_two else ()), *(step for kind in about for step in kind.meaning.first)])
     if state == "expired":

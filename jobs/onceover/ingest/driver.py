@@ -169,7 +169,7 @@ class Ingest:
         """Return ranges of one contract to read again, together no more than a fresh batch may read. Refuses those that
         the log lost.
 
-        Offsets that landed without leader epochs follow: their landing suspects two contents, and a repair compares.
+        Offsets that landed without leader epochs follow: from then on their records count by an epoch.
         """
         wanted = refills.list_wanted(self._connection, self._epoch.pipeline)
         held = [clip_to_held(piece, facts) for piece in wanted]

@@ -69,10 +69,22 @@ def explain_wait(connection: Connection, pipeline: str, extras: Sequence[EpochSp
     return None
 
 
+def count_movable(connection: Connection, pipeline: str, extras: Sequence[EpochSpan], by_value: bool) -> int:
+    """Return how many of a certificate's extras may count in another window now: those that have landed since, and all
+    if their event times are to be taken `by_value`."""
+    if by_value or not extras:
+        return sum(len(each.offsets) for each in extras)
+    landed = list_landed_spans(connection, pipeline, [each.offsets for each in extras])
+    return sum(len(each.offsets) for each in intersect_spans(extras, landed))
+
+
 def find_other_window(
     connection: Connection, pipeline: str, start: datetime, extras: Sequence[EpochSpan]
 ) -> tuple[datetime, OffsetRange] | None:
-    """Return another window whose certificate counts one of these extras, with its offset."""
+    """Return another window whose certificate counts one of these extras, with its offset. Until the open transaction
+    ends, no other may find out the same."""
+    # Two transactions that certify different windows do not see each other's certificates.
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"onceover extras {pipeline}"])
     for other, spans in list_extras(connection, pipeline, of_expired=True).items():
         if other != start and (both := intersect_spans(spans, extras)):
             return other, both[0].offsets

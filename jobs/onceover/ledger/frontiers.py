@@ -26,7 +26,7 @@ EXTRAS_ARE_SETTLED: Final = """
   NOT EXISTS (SELECT FROM jsonb_array_elements(c.extras) extra LEFT JOIN onceover.kafka_partition k
     ON k.pipeline = c.pipeline AND k.generation = extra ->> 0 AND k.kafka_partition = (extra ->> 1)::integer
     WHERE coalesce((extra ->> 3)::bigint > k.frontier, true))"""
-"""Whether nothing reads the offsets of the extras of certificate c again, as each is an accepted loss."""
+"""Whether nothing reads the offsets of the extras of certificate c again, as each lies below the frontier."""
 
 
 def register_kafka_partitions(

@@ -18,6 +18,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.expiries import OF_DAYS, ExpiringFile
 from onceover.ledger.findings import resolve_findings
+from onceover.ledger.frontiers import EXTRAS_ARE_SETTLED
 from onceover.ledger.windows import lock_windows
 from onceover.model.digest import Digest
 
@@ -25,7 +26,8 @@ from onceover.model.digest import Digest
 @dataclass(frozen=True, slots=True)
 class CertifiedText:
     """The text of a window as last certified: its bytes, the digest of its records, the rows that the certificate
-    states by their fingerprint (None: it states none), and whether records landed since."""
+    states by their fingerprint (None: it states none), whether records landed since, and whether any that it counts
+    may still land."""
 
     window_start: datetime
     version: int
@@ -34,13 +36,14 @@ class CertifiedText:
     contract_version: int
     rows: Fingerprint | None
     has_landings_since: bool
+    may_land_again: bool
 
 
 _CERTIFIED_TEXTS = f"""
   SELECT w.window_start, w.version, {FROZEN} AS bytes, c.records, c.high1, c.low1, c.high2, c.low2,
     c.contract_version, c.aggregate_rows, c.aggregate_hash, EXISTS (
       SELECT 1 FROM onceover.landing l WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start
-        AND l.landing_id > c.last_landing) AS has_landings_since
+        AND l.landing_id > c.last_landing) AS has_landings_since, NOT {EXTRAS_ARE_SETTLED} AS may_land_again
   FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
   WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL AND c.frozen_length > 0
     AND coalesce(w.claimed_until < clock_timestamp(), true)"""
@@ -64,7 +67,11 @@ def mark_expired(
             f"{_CERTIFIED_TEXTS} AND w.window_start = ANY(%(starts)s) ORDER BY w.window_start",
             {"pipeline": pipeline, "starts": list(versions)},
         ).fetchall()
-        same = [row["window_start"] for row in rows if row["version"] == versions[row["window_start"]]]
+        same = [
+            row["window_start"]
+            for row in rows
+            if row["version"] == versions[row["window_start"]] and not row["may_land_again"]
+        ]
         connection.execute(
             """
             UPDATE onceover."window" SET expired_at = clock_timestamp(), expired_why = %s, tries = 0, blocked_at = NULL,
@@ -107,4 +114,5 @@ def _parse(row: Mapping[str, Any]) -> CertifiedText:
         contract_version=row["contract_version"],
         rows=None if hashed is None else Fingerprint(row["aggregate_rows"], hashed),
         has_landings_since=row["has_landings_since"],
+        may_land_again=row["may_land_again"],
     )

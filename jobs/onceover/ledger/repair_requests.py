@@ -14,6 +14,7 @@ from onceover.errors import UsageError
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_digest
+from onceover.ledger.extras import count_movable
 from onceover.ledger.findings import record_windows_findings
 from onceover.ledger.gap_sets import parse_spans
 from onceover.ledger.landed_offsets import read_accounted
@@ -280,7 +281,7 @@ def _read_claimed(connection: Connection, request: RepairRequest) -> list[Claime
             version=row["version"],
             landings=by_window.get(row["window_start"], ()),
             certified=read_digest(row) if row["certificate_id"] is not None else None,
-            extras=parse_spans(row["extras"] or ()),
+            may_go=count_movable(connection, request.pipeline, parse_spans(row["extras"] or ()), row["by_value"]),
             compacted=parse_compacted(row),
             by_value=row["by_value"],
         )

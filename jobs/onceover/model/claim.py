@@ -54,7 +54,7 @@ class ClaimedWindow:
     landings: tuple[ClaimedLanding, ...]
     certified: Digest | None
     compacted: CompactedFile | None = None  # replaced the expired text; later landings are text
-    extras: tuple[EpochSpan, ...] = ()  # of the last certificate
+    may_go: int = 0  # extras of the last certificate that may count in another window now
     by_value: bool = False  # VALUE gives the columns of all its records: those in its lines are not believed
 
     @property

@@ -34,8 +34,8 @@ RELEASE: Final = Remedy(
     "onceover quarantine {pipeline} release --dry-run",
 )
 TAKE_OUT: Final = Remedy(
-    "Find out who wrote these lines; where one ID has two contents, find out which is wrong. To be rid of the finding, "
-    "stop ingest, copy the file elsewhere, put it back without the wrong lines, and repair the window."
+    "Find out who wrote these lines; where one ID has two contents or windows, find out which is wrong. To be rid of "
+    "the finding, stop ingest, copy the file elsewhere, put it back without the wrong lines, and repair the window."
 )
 REBUILD: Final = Remedy(
     "Its certificate is valid, so schedules do not repair it. To rebuild it all the same:",

@@ -35,7 +35,7 @@ WHY = "found when the ledger was rebuilt"
 RUNS_A_BATCH = 1_000
 """Runs of one Kafka partition in one batch: a repair of a window reads all ranges of its batches."""
 OFFSETS_A_BATCH = 10 * LONGEST_RUN
-"""Offsets of one Kafka partition that a batch spans, about: what suspects one of them concerns all its windows."""
+"""Offsets of one Kafka partition that a batch spans, about: what is found of one may concern all its windows."""
 _Place = tuple[datetime | None, date | None]  # a window's start, or a day of quarantine
 
 

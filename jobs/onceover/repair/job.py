@@ -147,7 +147,7 @@ class RepairRun:
         )
 
     def _judge(self, claim: ClaimedWindow, rebuilt: RebuiltWindow, accounted: Sequence[OffsetRange]) -> RepairOutcome:
-        verdict = prove(claim, rebuilt, accounted)
+        verdict = prove(claim, rebuilt)
         if rebuilt.unknown:
             reason = explain_unknown(self._context, rebuilt.unknown)
             return self._record_failure(claim, reason, {RepairFailure.UNKNOWN_CONTRACT}, rebuilt, verdict)

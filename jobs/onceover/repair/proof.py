@@ -12,7 +12,7 @@ from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import EMPTY, Digest, sum_digests
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import RAW_DAMAGE, Kind
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.repair_failure import RepairFailure, shows_damage
 from onceover.model.wording import pluralize
@@ -70,12 +70,9 @@ def add_failed_proof(reason: str, failures: Collection[RepairFailure], verdict: 
     return *findings, Finding(Kind.FAILED_PROOF, {"reason": reason[:MAX_REASON]})
 
 
-def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, accounted: Sequence[OffsetRange] = ()) -> Verdict:
+def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> Verdict:
     """Compare raw with the ledger: every landing's count and digest must match, and besides only records may count that
-    landed nowhere.
-
-    Extras of the last certificate that are `accounted` now may count in another window.
-    """
+    landed nowhere."""
     reasons: list[str] = []
     failures: set[RepairFailure] = set()
     findings: list[Finding] = []
@@ -104,8 +101,7 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, accounted: Sequence[Of
     for part in unproved:
         fail(RepairFailure.STRAY_RECORD if part.lacks_nothing else RepairFailure.LOST_LINE, str(part))
     doubtful = [u.offsets for u in unproved if not u.landing.release and (u.lacks_nothing or u.is_as_many)]
-    may_go = sum(map(len, intersect((each.offsets for each in claimed.extras), accounted)))
-    if claimed.certified is not None and rebuilt.digest.records < claimed.certified.records - may_go:
+    if claimed.certified is not None and rebuilt.digest.records < claimed.certified.records - claimed.may_go:
         fail(
             RepairFailure.FEWER_RECORDS,
             f"raw holds {rebuilt.digest.records} records, the last certificate {claimed.certified.records}; fewer are "

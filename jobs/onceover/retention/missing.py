@@ -52,6 +52,8 @@ def list_missing(context: PipelineContext) -> MissingText:
             others.append((text, f"it has a compacted file: run `onceover compact {context.name}` first"))
         elif text.has_landings_since:
             others.append((text, "records have landed in it since it was certified"))
+        elif text.may_land_again:
+            others.append((text, "it counts records that landed nowhere and may still land, and would count twice"))
         elif text.rows is None or text.rows != rows.get(text):
             others.append((text, "its rows are no longer those that were certified"))
         else:

@@ -76,8 +76,9 @@ def test_lost_text_is_taken_over_only_beside_a_compacted_file() -> None:
 
 
 @pytest.mark.parametrize("more", [(), (RepairFailure.LOST_LINE,)])
-def test_wrong_one_of_two_contents_is_taken_out(more: tuple[RepairFailure, ...]) -> None:
-    failed, damage = [RepairFailure.TWO_CONTENTS, *more], [Kind.FAILED_PROOF]
+@pytest.mark.parametrize("two", [RepairFailure.TWO_CONTENTS, RepairFailure.TWO_WINDOWS])
+def test_wrong_one_of_two_contents_is_taken_out(two: RepairFailure, more: tuple[RepairFailure, ...]) -> None:
+    failed, damage = [two, *more], [Kind.FAILED_PROOF]
     steps = list_next_steps("things", WINDOW, "failed", damage, failed=failed)
     assert steps[:-2] == [TAKE_OUT]
     assert steps[-2].text.startswith("After that, Airflow's DAG")

@@ -71,13 +71,14 @@ def test_extras_are_those_of_last_certificates(connection: Connection, history: 
     assert list_extras(connection, history.name, of_expired=True) == {history.start_of(3): first}
 
 
-def test_claim_of_a_repair_has_the_extras(connection: Connection, history: History) -> None:
-    state(connection, history, 3, extra := of(history, 2400, 2402))
-    change(connection, history, 3, "version = version + 1")
+@pytest.mark.parametrize(("by_value", "may_go"), [("false", 4), ("true", 9)])
+def test_claim_counts_extras_that_may_go(connection: Connection, history: History, by_value: str, may_go: int) -> None:
+    state(connection, history, 3, of(history, 2396, 2402), of(history, 7, 10, 1))  # another record than landed there
+    change(connection, history, 3, f"version = version + 1, by_value = {by_value}")
     windows: dict[datetime, list[Finding]] = {history.start_of(n): [] for n in (3, WINDOWS - 1)}
     asked = repair_requests.create_request(connection, history.name, "kim", "why", windows)
     claimed, _ = repair_requests.claim(connection, repair_requests.read_request(connection, history.name, asked))
-    assert [each.extras for each in claimed] == [(extra,), ()]
+    assert [each.may_go for each in claimed] == [may_go, 0]
 
 
 def test_extra_waits_once_landed_or_while_a_batch_may_land_it(connection: Connection, history: History) -> None:

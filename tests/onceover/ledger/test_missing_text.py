@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
+from psycopg.types.json import Jsonb
 
 from onceover.context import PipelineContext
 from onceover.ledger import missing_text
@@ -66,7 +67,13 @@ def test_window_that_changed_is_not_declared(connection: Connection, ledger: Lar
         "UPDATE onceover.certificate SET last_landing = last_landing - 1 WHERE pipeline = %s AND window_start = %s",
         [NAME, start_of(4)],
     )
-    others = [(text.window_start, why) for text, why in list_missing(context).others]
-    assert others == [(start_of(4), "records have landed in it since it was certified")]
+    connection.execute(
+        "UPDATE onceover.certificate SET extras = %s WHERE pipeline = %s AND window_start = %s",
+        [Jsonb([["a generation that is not read", 0, 7, 8, None]]), NAME, start_of(5)],
+    )
+    assert [(text.window_start, why) for text, why in list_missing(context).others] == [
+        (start_of(4), "records have landed in it since it was certified"),
+        (start_of(5), "it counts records that landed nowhere and may still land, and would count twice"),
+    ]
     declared = missing_text.mark_expired(connection, NAME, before.declarable, "kim", "a test")
-    assert declared == [start_of(n) for n in range(10) if n not in (3, 4)], "what has changed since is left"
+    assert declared == [start_of(n) for n in range(10) if n not in (3, 4, 5)], "what has changed since is left"
