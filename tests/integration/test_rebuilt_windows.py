@@ -12,6 +12,7 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import (
     append,
     delete_window,
+    encode_line,
     expire,
     list_gaps,
     lose_ledger,
@@ -270,16 +271,19 @@ def test_half_registered_ledger_is_rebuilt_whole(lanes: Lanes) -> None:
 
 
 @pytest.mark.rare
-def test_record_in_two_windows_counts_in_the_later_one_alone(lanes: Lanes) -> None:
+@pytest.mark.parametrize("is_same", [True, False], ids=["one record", "two contents"])
+def test_id_in_two_windows_is_certified_after_a_rebuild(lanes: Lanes, is_same: bool) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(10)])
     certify(lane)
     (line,) = (each for _, each in lane.lines() if each.record.offset == 2)
-    append(lane, 5, encode_append(replace(line, event_ms=NOON_MS + 7 * 60_000)))  # as a version would that dates it so
+    dated_later = encode_append(replace(line, event_ms=NOON_MS + 7 * 60_000))  # as a version would that dates it so
+    append(lane, 5, dated_later if is_same else encode_line(lane, 2, event(7, amount=90)))
     lose_ledger()
     assert lane.rebuild().written.records == 10
     assert len(certify(lane)) == 2
-    assert lane.aggregates() == {(0.0, "a"): (4, 8, 4), (5.0, "a"): (6, 37, 9)}
+    alone = {(0.0, "a"): (4, 8, 4), (5.0, "a"): (6, 37, 9)}
+    assert lane.aggregates() == (alone if is_same else {(0.0, "a"): (5, 10, 4), (5.0, "a"): (6, 125, 90)})
 
 
 def _fail(*_: object) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 from tests.integration.cut_logs import damage_batch, land_and_cut, produce_compressed
+from tests.integration.extras import repair
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import count_certified, minutes
+from tests.integration.planted_failures import count_certified
 from tests.integration.program import run
 
 from onceover_local.stack import Stack
@@ -31,7 +32,7 @@ def test_record_that_nothing_reads_stops_no_cut_log(lanes: Callable[..., Lane], 
     done = run(*accept, "--unreadable", "--reason", "INC-7: damaged on disk")
     assert done.returncode == 0, done.stderr
     lane.ingest()
-    lane.repair(lane.detect(minutes(0, 15)).request_id or 0)
+    repair(lane)
     assert lane.aggregates() == {(0.0, "a"): (4, 6, 3), (5.0, "a"): (2, 11, 6), (10.0, "a"): (3, 246, 83)}, (
         "under offset 4 the record counts that landed"
     )
