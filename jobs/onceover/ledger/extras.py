@@ -39,12 +39,13 @@ def list_landed_spans(connection: Connection, pipeline: str, offsets: Iterable[O
         SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset, r.leader_epochs
         FROM unnest(%(generations)s::text[], %(partitions)s::integer[], %(starts)s::bigint[], %(ends)s::bigint[])
           AS g (generation, kafka_partition, start_offset, end_offset)
-        JOIN (SELECT batch_id, generation, kafka_partition, start_offset, end_offset, leader_epochs
-          FROM onceover.batch_range UNION ALL SELECT *, '[]' FROM onceover.exact_range) r
-          ON r.generation = g.generation AND r.kafka_partition = g.kafka_partition
-          AND r.start_offset < g.end_offset AND g.start_offset < r.end_offset
-        JOIN onceover.batch b USING (batch_id)
-        WHERE b.pipeline = %(pipeline)s AND b.state = 'landed'
+        CROSS JOIN LATERAL ( -- by the index, one range after the other, however many batches there are
+          SELECT * FROM (SELECT batch_id, generation, kafka_partition, start_offset, end_offset, leader_epochs
+            FROM onceover.batch_range UNION ALL SELECT *, '[]' FROM onceover.exact_range) both_kinds
+          WHERE generation = g.generation AND kafka_partition = g.kafka_partition
+            AND start_offset < g.end_offset AND g.start_offset < end_offset OFFSET 0) r
+        WHERE (SELECT b.pipeline = %(pipeline)s AND b.state = 'landed' FROM onceover.batch b
+          WHERE b.batch_id = r.batch_id)
         """,
         {
             "pipeline": pipeline,

@@ -94,8 +94,8 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> Verdict:
     if not rebuilt.lists_all:
         fail(
             RepairFailure.TOO_MANY_EXTRAS,
-            "records that landed nowhere, or elsewhere, are in more offset ranges than a certificate names; have "
-            "ingest read them again",
+            "records that landed nowhere, or elsewhere, are in more offset ranges than a certificate names; repair "
+            "this window alone, which names more, or have ingest read them again",
         )
     unproved = list_unproved_parts(claimed, rebuilt)
     for part in unproved:
