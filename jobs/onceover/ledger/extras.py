@@ -39,7 +39,7 @@ def list_landed_spans(connection: Connection, pipeline: str, offsets: Iterable[O
         SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset, r.leader_epochs
         FROM unnest(%(generations)s::text[], %(partitions)s::integer[], %(starts)s::bigint[], %(ends)s::bigint[])
           AS g (generation, kafka_partition, start_offset, end_offset)
-        CROSS JOIN LATERAL ( -- by the index, one range after the other, however many batches there are
+        CROSS JOIN LATERAL ( -- by an index, one range after the other
           SELECT * FROM (SELECT batch_id, generation, kafka_partition, start_offset, end_offset, leader_epochs
             FROM onceover.batch_range UNION ALL SELECT *, '[]' FROM onceover.exact_range) both_kinds
           WHERE generation = g.generation AND kafka_partition = g.kafka_partition
