@@ -77,8 +77,8 @@ def land_batch(
     """Make the landings count, for ever (step 5).
 
     Raises LandingMismatchError unless the landings hold exactly what the reader delivered, FencedError if the batch was
-    superseded meanwhile, BusyError if an accepted loss concerns more windows meanwhile, TransientError
-    if one of the offsets that are to be `fresh` has landed meanwhile. Bumps the windows' versions.
+    superseded meanwhile, BusyError if an accepted loss concerns more windows meanwhile, TransientError if one of the
+    offsets that are to be `fresh` has landed meanwhile. Bumps the windows' versions.
     """
     ids = [piece.offsets for piece in read]
     with connection.transaction():

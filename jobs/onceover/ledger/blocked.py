@@ -8,8 +8,9 @@ from typing import Final
 
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
+from onceover.ledger.offset_columns import read_range
 from onceover.model.blocked import Blocked
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition
 
 RETRY: Final = timedelta(minutes=10)
 """Until offsets that no reader got are read again: a batch that decompresses to gigabytes costs seconds each time."""
@@ -24,7 +25,7 @@ def list_blocked(connection: Connection, pipeline: str) -> list[Blocked]:
     )
     return [
         Blocked(
-            OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"]),
+            read_range(r),
             r["why"],
             r["is_due"],
         )

@@ -27,6 +27,8 @@ STATE_OF_DRIVER: Final = """
 CASE WHEN d.expires_at >= clock_timestamp() THEN 'alive' WHEN d.expires_at > '-infinity' THEN 'dead' ELSE 'stopped' END
 """
 """SQL: the state of a pipeline's driver, from its row `d` of onceover.driver, NULL where it never had one."""
+UNKNOWN_VERSION: Final = "unknown"
+"""Of the Spark that evaluated what a rebuild of the ledger found in raw."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,6 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
             {"pipeline": pipeline, "epoch": epoch.number},
         )
     return epoch
-
-
-UNKNOWN_VERSION: Final = "unknown"
-"""Of the Spark that evaluated what a rebuild of the ledger found in raw."""
 
 
 def record_versions(connection: Connection, epoch: Epoch, spark_version: str, zone_data: str) -> None:

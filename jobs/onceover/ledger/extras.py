@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.database import Connection
 from onceover.ledger.gap_sets import parse_spans
-from onceover.ledger.landed_offsets import read_accounted
+from onceover.ledger.landed_offsets import list_landed
+from onceover.ledger.offset_columns import GIVEN, range_arrays, read_range
 from onceover.model.log_history import EpochSpan, cut_at_epochs, intersect_spans
-from onceover.model.offsets import KafkaPartition, OffsetRange, intersect
+from onceover.model.offsets import OffsetRange, intersect
 
 
 def list_extras(
@@ -29,16 +30,14 @@ def list_extras(
     return {row["window_start"]: parse_spans(row["extras"]) for row in rows}
 
 
-def list_landed_spans(connection: Connection, pipeline: str, offsets: Iterable[OffsetRange]) -> list[EpochSpan]:
+def list_landed_spans(connection: Connection, pipeline: str, offsets: Sequence[OffsetRange]) -> list[EpochSpan]:
     """Return what landed of these offsets, in any window, by leader epoch. Asks nothing if none of them landed."""
-    landed = intersect(read_accounted(connection, pipeline), offsets)
+    landed = list_landed(connection, pipeline, offsets)
     if not landed:
         return []
     rows = connection.execute(
-        """
-        SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset, r.leader_epochs
-        FROM unnest(%(generations)s::text[], %(partitions)s::integer[], %(starts)s::bigint[], %(ends)s::bigint[])
-          AS g (generation, kafka_partition, start_offset, end_offset)
+        f"""
+        SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset, r.leader_epochs FROM {GIVEN}
         CROSS JOIN LATERAL ( -- by an index, one range after the other
           SELECT * FROM (SELECT batch_id, generation, kafka_partition, start_offset, end_offset, leader_epochs
             FROM onceover.batch_range UNION ALL SELECT *, '[]' FROM onceover.exact_range) both_kinds
@@ -47,16 +46,19 @@ def list_landed_spans(connection: Connection, pipeline: str, offsets: Iterable[O
         WHERE (SELECT b.pipeline = %(pipeline)s AND b.state = 'landed' FROM onceover.batch b
           WHERE b.batch_id = r.batch_id)
         """,
-        {
-            "pipeline": pipeline,
-            "generations": [each.source.generation for each in landed],
-            "partitions": [each.source.kafka_partition for each in landed],
-            "starts": [each.start for each in landed],
-            "ends": [each.end for each in landed],
-        },
+        {"pipeline": pipeline, **range_arrays(landed)},
     )
-    spans = (span for row in rows for span in cut_at_epochs(_read_range(row), row["leader_epochs"]))
+    spans = (span for row in rows for span in cut_at_epochs(read_range(row), row["leader_epochs"]))
     return intersect_spans(spans, [EpochSpan(each, None) for each in landed])  # a range may lie in an accepted loss
+
+
+def list_landed_extras(
+    connection: Connection, pipeline: str, extras: Mapping[datetime, Sequence[EpochSpan]]
+) -> dict[datetime, list[EpochSpan]]:
+    """Return the windows that have extras which have landed since, in any window, with these."""
+    offsets = [each.offsets for spans in extras.values() for each in spans]
+    landed = list_landed_spans(connection, pipeline, offsets) if offsets else []
+    return {start: found for start, spans in extras.items() if (found := intersect_spans(spans, landed))}
 
 
 def explain_wait(connection: Connection, pipeline: str, extras: Sequence[EpochSpan]) -> str | None:
@@ -68,15 +70,6 @@ def explain_wait(connection: Connection, pipeline: str, extras: Sequence[EpochSp
     if begun := intersect(_list_begun(connection, pipeline), offsets):
         return f"a batch in flight may still land {begun[0]}; the next repair judges the window again"
     return None
-
-
-def count_movable(connection: Connection, pipeline: str, extras: Sequence[EpochSpan], by_value: bool) -> int:
-    """Return how many of a certificate's extras may count in another window now: those that have landed since, and all
-    if their event times are to be taken `by_value`."""
-    if by_value or not extras:
-        return sum(len(each.offsets) for each in extras)
-    landed = list_landed_spans(connection, pipeline, [each.offsets for each in extras])
-    return sum(len(each.offsets) for each in intersect_spans(extras, landed))
 
 
 def find_other_window(
@@ -99,9 +92,4 @@ def _list_begun(connection: Connection, pipeline: str) -> list[OffsetRange]:
         "WHERE batch_id = ANY(%s) ORDER BY 1, 2, 3",
         [sorted(list_in_flight(connection, pipeline))],
     )
-    return list(map(_read_range, rows))
-
-
-def _read_range(row: Mapping[str, object]) -> OffsetRange:
-    generation, kafka_partition, start, end, *_ = row.values()
-    return OffsetRange(KafkaPartition(str(generation), int(str(kafka_partition))), int(str(start)), int(str(end)))
+    return list(map(read_range, rows))

@@ -9,6 +9,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.locks import lock_rows
 from onceover.ledger.log_cuts import end_comparisons
+from onceover.ledger.offset_columns import read_range
 from onceover.model.batch_plan import Start
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
@@ -117,10 +118,7 @@ def read_holes(connection: Connection, pipeline: str) -> list[OffsetRange]:
         """,
         {"pipeline": pipeline},
     )
-    return [
-        OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"])
-        for r in rows
-    ]
+    return list(map(read_range, rows))
 
 
 def read_progress(connection: Connection, pipeline: str, generation: str) -> Mapping[KafkaPartition, tuple[int, int]]:

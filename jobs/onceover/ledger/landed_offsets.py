@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import read_progress, read_reach
+from onceover.ledger.offset_columns import read_range
 from onceover.ledger.unreadable import list_unreadable
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect
+from onceover.model.offsets import OffsetRange, coalesce, intersect
 
 _ACCOUNTED = """
 SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) AS end_offset FROM (
@@ -45,7 +45,7 @@ def read_accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRang
     the frontier, below the origin and across losses, not a year of them.
     """
     rows = connection.execute(_ACCOUNTED, {"pipeline": pipeline}).fetchall()
-    return list(map(_read_range, rows))
+    return list(map(read_range, rows))
 
 
 def read_settled(connection: Connection, pipeline: str) -> tuple[OffsetRange, ...]:
@@ -55,7 +55,7 @@ def read_settled(connection: Connection, pipeline: str) -> tuple[OffsetRange, ..
         "WHERE pipeline = %s AND relanded_at IS NULL AND kind <> 'overwritten'",
         [pipeline],
     )
-    return coalesce((*read_accounted(connection, pipeline), *map(_read_range, rows)))
+    return coalesce((*read_accounted(connection, pipeline), *map(read_range, rows)))
 
 
 def list_landed(connection: Connection, pipeline: str, ranges: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
@@ -79,9 +79,3 @@ def read_landed_bounds(
         if piece.source.generation == generation:
             bounds.setdefault(piece.source.kafka_partition, set()).update((piece.start, piece.end))
     return {p: tuple(sorted(offsets)) for p, offsets in bounds.items()}
-
-
-def _read_range(row: Mapping[str, Any]) -> OffsetRange:
-    return OffsetRange(
-        KafkaPartition(row["generation"], row["kafka_partition"]), row["start_offset"], row["end_offset"]
-    )

@@ -32,8 +32,7 @@ WHY_CUT: Final = (
 @dataclass(frozen=True, slots=True)
 class ComparedLog:
     """What the ledger knows of one log: how far its records landed, the leader epoch at which they were compared with
-    it (None: not since the ledger was rebuilt), and the first offset that has another record
-    now."""
+    it (None: not since the ledger was rebuilt), and the first offset that has another record now."""
 
     reach: int
     compared_epoch: int | None

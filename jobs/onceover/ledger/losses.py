@@ -14,6 +14,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import advance, advance_over_all, read_holes
 from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.locks import lock_rows, require_locked
+from onceover.ledger.offset_columns import GIVEN, range_arrays
 from onceover.ledger.unreadable import list_to_read_again
 from onceover.ledger.windows import bump_versions
 from onceover.model.offsets import KafkaPartition, OffsetRange, intersect, subtract
@@ -195,12 +196,12 @@ def list_stating(connection: Connection, pipeline: str, ids: Iterable[OffsetRang
     """Return the windows whose certificates state an accepted loss of some of these IDs, in order."""
     rows = connection.execute(
         f"""
-        SELECT DISTINCT w.window_start FROM onceover.accepted_loss a JOIN {_GIVEN} ON {_OVERLAPS}
+        SELECT DISTINCT w.window_start FROM onceover.accepted_loss a JOIN {GIVEN} ON {_OVERLAPS}
         JOIN onceover."window" w ON w.pipeline = a.pipeline
           AND w.window_start >= a.first_window AND w.window_start < a.end_window
         WHERE a.pipeline = %(pipeline)s AND a.relanded_at IS NULL ORDER BY 1
         """,
-        {"pipeline": pipeline, **_as_columns(ids)},
+        {"pipeline": pipeline, **range_arrays(ids)},
     )
     return [row["window_start"] for row in rows]
 
@@ -214,7 +215,7 @@ def reland(connection: Connection, pipeline: str, ids: Sequence[OffsetRange]) ->
         f"""
         WITH found AS (
           SELECT a.loss_id, range_agg(int8range(g.start_offset, g.end_offset)) AS landed
-          FROM onceover.accepted_loss a JOIN {_GIVEN} ON {_OVERLAPS}
+          FROM onceover.accepted_loss a JOIN {GIVEN} ON {_OVERLAPS}
           WHERE a.pipeline = %(pipeline)s AND a.relanded_at IS NULL GROUP BY 1
         ), closed AS (
           UPDATE onceover.accepted_loss a SET relanded_at = clock_timestamp() FROM found
@@ -226,25 +227,12 @@ def reland(connection: Connection, pipeline: str, ids: Sequence[OffsetRange]) ->
           kind, created_at
         FROM (SELECT c.*, unnest(int8multirange(int8range(start_offset, end_offset)) - landed) AS piece FROM closed c) p
         """,
-        {"pipeline": pipeline, **_as_columns(ids)},
+        {"pipeline": pipeline, **range_arrays(ids)},
     )
 
 
-_GIVEN = """
-  unnest(%(generations)s::text[], %(partitions)s::integer[], %(starts)s::bigint[], %(ends)s::bigint[])
-    AS g (generation, kafka_partition, start_offset, end_offset)"""
 _OVERLAPS = """a.generation = g.generation AND a.kafka_partition = g.kafka_partition
     AND a.start_offset < g.end_offset AND g.start_offset < a.end_offset"""
-
-
-def _as_columns(ids: Iterable[OffsetRange]) -> dict[str, list[object]]:
-    ranges = list(ids)
-    return {
-        "generations": [r.source.generation for r in ranges],
-        "partitions": [r.source.kafka_partition for r in ranges],
-        "starts": [r.start for r in ranges],
-        "ends": [r.end for r in ranges],
-    }
 
 
 def list_neighbours(connection: Connection, pipeline: str, gap: OffsetRange, most: int) -> list[datetime]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.ledger.offset_columns import read_range
+from onceover.model.offsets import KafkaPartition
 from onceover.model.poison import PoisonRecord, SuspectRange
 
 
@@ -49,7 +50,7 @@ def list_suspect(connection: Connection, pipeline: str) -> list[SuspectRange]:
     )
     return [
         SuspectRange(
-            OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"]),
+            read_range(r),
             r["contract_version"],
             r["why"],
         )

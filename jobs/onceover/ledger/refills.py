@@ -12,7 +12,8 @@ from datetime import datetime
 from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.locks import lock_rows
-from onceover.model.offsets import KafkaPartition, OffsetRange, intersect
+from onceover.ledger.offset_columns import read_range
+from onceover.model.offsets import OffsetRange, intersect
 
 
 def record_refills(connection: Connection, pipeline: str, request_id: int, ranges: Iterable[OffsetRange]) -> None:
@@ -43,10 +44,7 @@ def list_wanted(connection: Connection, pipeline: str, request_id: int | None = 
         """,
         [pipeline, request_id, request_id],
     )
-    return tuple(
-        OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"])
-        for r in rows
-    )
+    return tuple(map(read_range, rows))
 
 
 def refuse_refills(connection: Connection, pipeline: str, ranges: Sequence[OffsetRange], why: str) -> None:

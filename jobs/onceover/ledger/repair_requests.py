@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
+from typing import Any
 from uuid import uuid4
 
 from psycopg.types.json import Jsonb
@@ -14,7 +15,7 @@ from onceover.errors import UsageError
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_digest
-from onceover.ledger.extras import count_movable
+from onceover.ledger.extras import list_landed_extras
 from onceover.ledger.findings import record_windows_findings
 from onceover.ledger.gap_sets import parse_spans
 from onceover.ledger.landed_offsets import read_accounted
@@ -272,6 +273,14 @@ def _read_claimed(connection: Connection, request: RepairRequest) -> list[Claime
     ).fetchall()
     by_id = read_landings(connection, chain.from_iterable(row["landing_ids"] for row in ids))
     by_window = {row["window_start"]: tuple(by_id[landing_id] for landing_id in row["landing_ids"]) for row in ids}
+    extras = {row["window_start"]: parse_spans(row["extras"] or ()) for row in rows}
+    landed = list_landed_extras(connection, request.pipeline, extras)
+
+    def count_movable(row: Mapping[str, Any]) -> int:
+        """Count the extras of the last certificate that landed since, or may get another event time from VALUE."""
+        movable = (extras if row["by_value"] else landed).get(row["window_start"], ())
+        return sum(len(each.offsets) for each in movable)
+
     return [
         ClaimedWindow(
             repair_id=row["repair_id"],
@@ -281,7 +290,7 @@ def _read_claimed(connection: Connection, request: RepairRequest) -> list[Claime
             version=row["version"],
             landings=by_window.get(row["window_start"], ()),
             certified=read_digest(row) if row["certificate_id"] is not None else None,
-            may_go=count_movable(connection, request.pipeline, parse_spans(row["extras"] or ()), row["by_value"]),
+            may_go=count_movable(row),
             compacted=parse_compacted(row),
             by_value=row["by_value"],
         )

@@ -15,9 +15,10 @@ from onceover.ledger.compactions import list_substitutes
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.landings import read_landings
+from onceover.ledger.offset_columns import read_range
 from onceover.ledger.windows import bump_versions, lock_windows
 from onceover.model.claim import ClaimedWindow
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,7 @@ def list_wanted(connection: Connection, pipeline: str, request_id: int | None = 
         Reread(
             row["window_start"],
             row["contract_version"],
-            OffsetRange(
-                KafkaPartition(row["generation"], row["kafka_partition"]), row["start_offset"], row["end_offset"]
-            ),
+            read_range(row),
             row["reread_id"],
         )
         for row in rows
@@ -98,11 +97,7 @@ def list_refused(connection: Connection, pipeline: str, request_id: int) -> tupl
         "WHERE pipeline = %s AND request_id = %s AND state = 'refused' ORDER BY reread_id",
         [pipeline, request_id],
     )
-    return tuple(
-        (OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"]),
-         r["reason"])
-        for r in rows
-    )  # fmt: skip
+    return tuple((read_range(row), row["reason"]) for row in rows)
 
 
 def finish(

@@ -19,6 +19,7 @@ from onceover.errors import BusyError
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.frontiers import EXTRAS_ARE_SETTLED
+from onceover.ledger.offset_columns import read_range
 from onceover.ledger.windows import lock_windows
 from onceover.model.batch import RangeRead
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -98,7 +99,7 @@ def _read_ranges(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[
     return {
         batch_id: tuple(
             RangeRead(
-                OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"]),
+                read_range(r),
                 read_digest(r),
                 r["max_event_time"],
                 r["oldest_record"],

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from onceover.ledger.database import Connection
+from onceover.ledger.drivers import UNKNOWN_VERSION
 from onceover.ledger.skipped_records import count_skipped
 from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import list_windows
@@ -18,7 +19,7 @@ SELECT c.basis, c.records - c.by_value AS by_columns, c.by_value, c.extras,
   ARRAY(SELECT DISTINCT b.contract_version FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
     WHERE {_CERTIFIED} ORDER BY 1) AS contract_versions,
   (SELECT coalesce(jsonb_agg(DISTINCT jsonb_build_object('code', e.code_version,
-      'spark', nullif(e.spark_version, 'unknown'), 'zones', e.zone_data)), '[]')
+      'spark', nullif(e.spark_version, %(unknown)s), 'zones', e.zone_data)), '[]')
     FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
     LEFT JOIN onceover.driver_epoch e ON e.pipeline = b.pipeline AND e.epoch = b.epoch
     WHERE {_CERTIFIED}) AS evaluated_by
@@ -30,7 +31,7 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
     """Return all about one window: state, landings, findings, repairs, certificates, losses, newest last, the records
     that each measure skipped, and what the present certificate rests on (None without one). The `sink` of a landing is
     None if no sink counted it, for it was rebuilt."""
-    key = {"pipeline": pipeline, "start": window_start}
+    key = {"pipeline": pipeline, "start": window_start, "unknown": UNKNOWN_VERSION}
     windows = list_windows(connection, pipeline, None, window_start, window_start + timedelta(microseconds=1))
     return {
         "window": windows[0] if windows else None,
@@ -41,7 +42,7 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
                 SELECT l.landing_id, l.batch_id, b.epoch, l.byte_start, l.byte_end, l.records, l.late, l.proved,
                   b.landed_at, b.committed_at, b.batches,
                   (SELECT b.sink FROM onceover.driver_epoch e WHERE e.pipeline = b.pipeline AND e.epoch = b.epoch
-                    AND e.spark_version <> 'unknown') AS sink, (
+                    AND e.spark_version <> %(unknown)s) AS sink, (
                     SELECT json_agg(json_build_array(r.generation, r.kafka_partition, r.start_offset, r.end_offset)
                       ORDER BY 1, 2)
                     FROM onceover.batch_range r WHERE r.batch_id = l.batch_id) AS offset_ranges,

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.ledger.database import Connection
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.ledger.offset_columns import read_range
+from onceover.model.offsets import OffsetRange, coalesce
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,4 @@ def read_published(
             """,
             request,
         ).fetchall()
-    return tuple(PublishedWindow(**row) for row in windows), coalesce(
-        OffsetRange(KafkaPartition(row["generation"], row["kafka_partition"]), row["start_offset"], row["end_offset"])
-        for row in ranges
-    )
+    return tuple(PublishedWindow(**row) for row in windows), coalesce(map(read_range, ranges))

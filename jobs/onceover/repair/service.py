@@ -8,7 +8,7 @@ from onceover.context import PipelineContext
 from onceover.ledger import repair_requests
 from onceover.model.repair_failure import lacks_lines
 from onceover.model.window import format_moment
-from onceover.repair import publish
+from onceover.repair.confirm import reread_published
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def confirm(context: PipelineContext, request_id: int) -> Confirmation:
     """Re-read the rows that a request published, revoke certificates that differ, and return each window's outcome."""
     registered, connection = context.require_same_contract(), context.ledger
     repair_requests.read_request(connection, registered.name, request_id)
-    rows = publish.reread_published(connection, registered, request_id)
+    rows = reread_published(connection, registered, request_id)
 
     def of(state: str) -> list[tuple[str, str]]:
         return [(format_moment(row["window_start"]), row["reason"] or "") for row in rows if row["state"] == state]

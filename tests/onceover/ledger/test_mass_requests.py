@@ -18,7 +18,7 @@ from onceover.config.endpoints import address
 from onceover.ledger import drivers, repair_requests
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.drivers import Epoch
-from onceover.repair import publish
+from onceover.repair.confirm import reread_published
 from onceover.repair.groups import MOST_WINDOWS, group_windows
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
@@ -92,7 +92,7 @@ def test_landings_go_on_beside_a_request_for_all_windows(connection: Connection,
         note("claimed")
         publish_all(connection, request_id)
         note("published")
-        rows = publish.reread_published(connection, ledger.known, request_id)
+        rows = reread_published(connection, ledger.known, request_id)
         note("confirmed")
     confirmed = [row for row in rows if row["state"] == "confirmed"]
     assert len(confirmed) >= WINDOWS - late.landed
