@@ -16,7 +16,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.repair_failure import RepairFailure, shows_damage
 from onceover.model.wording import pluralize
-from onceover.repair.readings import find_blind, list_readings
+from onceover.repair.claimed_ranges import find_blind, list_readings
 
 MAX_REASON: Final = 1_000  # characters of evidence
 _MAX_NAMED: Final = 3

@@ -20,7 +20,7 @@ from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
 from onceover.model.repair_failure import RepairFailure
-from onceover.repair.pieces import list_releases
+from onceover.repair.claimed_ranges import list_releases
 from onceover.repair.proof import Verdict, add_failed_proof, list_unproved_parts, prove
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
