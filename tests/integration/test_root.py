@@ -111,16 +111,16 @@ def test_copied_ledger_is_refused_until_it_takes_the_root(lane: Lane, monkeypatc
 def cloned(lane: Lane) -> Iterator[None]:
     """Clone the ledger, as a copied file system does, and leave the clone as the ledger after the block."""
     with lane.ledger() as ledger:
-        before = ledger.execute("SELECT epoch, holder FROM onceover.driver WHERE pipeline = %s", [lane.name]).fetchone()
+        before = ledger.execute(
+            "SELECT max(epoch) AS epoch FROM onceover.driver WHERE pipeline = %s", [lane.name]
+        ).fetchone()
         assert before
     yield
     with lane.ledger() as ledger:
+        ledger.execute("DELETE FROM onceover.driver WHERE pipeline = %s AND epoch > %s", [lane.name, before["epoch"]])
         ledger.execute(
-            "DELETE FROM onceover.driver_epoch WHERE pipeline = %s AND epoch > %s", [lane.name, before["epoch"]]
-        )
-        ledger.execute(
-            "UPDATE onceover.driver SET epoch = %s, holder = %s WHERE pipeline = %s",
-            [before["epoch"], before["holder"], lane.name],
+            "UPDATE onceover.driver SET superseded_at = NULL WHERE pipeline = %s AND epoch = %s",
+            [lane.name, before["epoch"]],
         )
 
 

@@ -208,7 +208,8 @@ def _find_unfinished_batches(connection: Connection, pipeline: str) -> list[Find
         """
         SELECT coalesce(array_agg(b.batch_id ORDER BY b.batch_id), '{}') AS batches
         FROM onceover.batch b JOIN onceover.driver d USING (pipeline)
-        WHERE b.pipeline = %s AND b.state = 'begun' AND (b.epoch <> d.epoch OR d.expires_at < clock_timestamp())
+        WHERE b.pipeline = %s AND b.state = 'begun' AND d.superseded_at IS NULL
+          AND (b.epoch <> d.epoch OR d.expires_at < clock_timestamp())
         """,
         [pipeline],
     ).fetchone()

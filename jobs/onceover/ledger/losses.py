@@ -77,7 +77,7 @@ def record_unreadable(
             WITH fresh AS (
               INSERT INTO onceover.batch (pipeline, epoch, contract_version, state, refill, landed_at)
               SELECT p.name, coalesce(d.epoch, 0), p.contract_version, 'landed', true, clock_timestamp()
-              FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name
+              FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name AND d.superseded_at IS NULL
               WHERE p.name = %s RETURNING batch_id)
             INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, records,
               high1, low1, high2, low2, leader_epochs) SELECT batch_id, %s, %s, %s, %s, 0, 0, 0, 0, 0, %s FROM fresh

@@ -8,37 +8,32 @@ from onceover.ledger.schema.digest import DIGEST
 
 TABLES: Final = f"""
 CREATE TABLE onceover.driver (
-  pipeline text PRIMARY KEY REFERENCES onceover.pipeline,
+  holder uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
   epoch bigint NOT NULL,
   owner text NOT NULL,
   started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   heartbeat_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  progress_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   expires_at timestamptz NOT NULL,
-  holder uuid NOT NULL,
-  progress_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  superseded_at timestamptz,
+  code_version text,
+  spark_version text,
+  zone_data text,
+  UNIQUE (pipeline, epoch)
 );
-COMMENT ON TABLE onceover.driver IS 'The driver of each pipeline: one lives at a time, while it renews this lease.';
+CREATE UNIQUE INDEX ON onceover.driver (pipeline) WHERE superseded_at IS NULL;
+COMMENT ON TABLE onceover.driver IS
+  'Every driver of each pipeline: one lives at a time, the newest, while it renews its lease. A marker that names '
+  'another was written by a driver that this ledger does not know.';
 COMMENT ON COLUMN onceover.driver.holder IS
   'Fences the epoch: a ledger restored from a backup gives the same epoch again, but never the same holder.';
 COMMENT ON COLUMN onceover.driver.progress_at IS
   'When a turn of the loop last ended well; the heartbeat beats in a thread of its own, whatever hangs or fails.';
-
-CREATE TABLE onceover.driver_epoch (
-  holder uuid PRIMARY KEY,
-  pipeline text NOT NULL,
-  epoch bigint NOT NULL,
-  owner text NOT NULL,
-  started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  code_version text,
-  spark_version text,
-  zone_data text
-);
-CREATE INDEX ON onceover.driver_epoch (pipeline, epoch);
-COMMENT ON TABLE onceover.driver_epoch IS
-  'Every driver''s epoch: a marker that names another was written by a driver that this ledger does not know.';
-COMMENT ON COLUMN onceover.driver_epoch.spark_version IS
+COMMENT ON COLUMN onceover.driver.superseded_at IS 'When the next driver took over; NULL: this one is the newest.';
+COMMENT ON COLUMN onceover.driver.spark_version IS
   'Of the Spark that evaluated this driver''s records; NULL if the driver evaluated none.';
-COMMENT ON COLUMN onceover.driver_epoch.zone_data IS 'The release of Java''s time zone data, such as 2025b.';
+COMMENT ON COLUMN onceover.driver.zone_data IS 'The release of Java''s time zone data, such as 2025b.';
 
 CREATE TABLE onceover.batch (
   batch_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
