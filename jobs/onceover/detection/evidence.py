@@ -86,13 +86,13 @@ WITH chosen AS (
 ), released AS (
   -- Releases whose IDs have had the contract of the release from the first, as after a rebuild of the ledger that found
   -- no line of an earlier contract: whatever reads them again lands them in windows, not in quarantine.
-  SELECT l.window_start, l.landing_id, l.since, x.* FROM landed l JOIN onceover.release e USING (batch_id)
+  SELECT l.window_start, l.landing_id, l.since, x.* FROM landed l JOIN onceover.batch b USING (batch_id)
   CROSS JOIN LATERAL (
     SELECT generation, kafka_partition, min(start_offset) AS start_offset, max(end_offset) AS end_offset
-    FROM onceover.exact_range x WHERE x.batch_id = l.batch_id GROUP BY 1, 2 OFFSET 0) x
-  WHERE NOT EXISTS (SELECT 1 FROM onceover.cutover c WHERE c.pipeline = %(pipeline)s AND c.generation = x.generation
-    AND c.kafka_partition = x.kafka_partition AND c.first_offset >= x.end_offset
-    AND c.version <= (SELECT b.contract_version FROM onceover.batch b WHERE b.batch_id = l.batch_id))
+    FROM onceover.released x WHERE x.batch_id = l.batch_id GROUP BY 1, 2 OFFSET 0) x
+  WHERE b.pipeline = %(pipeline)s AND b.who IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM onceover.cutover c WHERE c.pipeline = b.pipeline AND c.generation = x.generation
+      AND c.kafka_partition = x.kafka_partition AND c.first_offset >= x.end_offset AND c.version <= b.contract_version)
 ), pairs AS (
   SELECT DISTINCT r.window_start, least(r.landing_id, s.landing_id) AS one, greatest(r.landing_id, s.landing_id) AS two
   FROM released r JOIN spans s ON s.window_start = r.window_start AND s.generation = r.generation

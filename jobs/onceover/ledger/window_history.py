@@ -46,8 +46,7 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
                     SELECT json_agg(json_build_array(r.generation, r.kafka_partition, r.start_offset, r.end_offset)
                       ORDER BY 1, 2)
                     FROM onceover.batch_range r WHERE r.batch_id = l.batch_id) AS offset_ranges,
-                  (SELECT json_build_object('who', e.who, 'why', e.why) FROM onceover.release e
-                    WHERE e.batch_id = l.batch_id) AS released
+                  CASE WHEN b.who IS NOT NULL THEN json_build_object('who', b.who, 'why', b.why) END AS released
                 FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
                 WHERE l.pipeline = %(pipeline)s AND l.window_start = %(start)s ORDER BY l.landing_id
                 """,
