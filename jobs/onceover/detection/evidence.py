@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.ledger.batches import list_in_flight
-from onceover.ledger.blocked import list_blocked
 from onceover.ledger.certificates import FROZEN
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count, read_digest
 from onceover.ledger.log_cuts import LOG_MAY_DIFFER
+from onceover.ledger.stopped_ranges import list_stopped
 from onceover.ledger.windows import count_open_windows
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence, Finding
 from onceover.model.finding_kinds import Kind
+from onceover.model.stopped_range import StopCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,13 +242,13 @@ def _find_incomplete_partitions(connection: Connection, pipeline: str) -> list[F
         **({"unknown_from": unknown} if unknown else {}),
         **({"overwritten": gone} if gone else {}),
     }
-    blocked = [
+    stopped = [
         {"offsets": [o.source.generation, o.source.kafka_partition, o.start, o.end], "why": each.why}
-        for each in list_blocked(connection, pipeline)
+        for each in list_stopped(connection, pipeline, StopCause.UNREADABLE)
         for o in [each.offsets]
     ]
     return [
-        *([Finding(Kind.UNREADABLE, {"blocked": blocked})] if blocked else []),
+        *([Finding(Kind.UNREADABLE, {"stopped": stopped})] if stopped else []),
         *([Finding(Kind.HOLE, {"frontier_and_reach": behind})] if behind else []),
         *([Finding(Kind.TRUNCATED, truncated)] if cut or other or unknown or gone else []),
     ]
