@@ -162,19 +162,19 @@ def test_root_of_a_future_format_is_refused_and_keeps_its_marker(lane: Lane) -> 
     future = read_marker(lane).to_bytes().replace(b'"format": 3', b'"format": 4')
     lane.hdfs().write(name, data=future)
     for act in (lane.ingest, lane.detect, lane.sweep, lane.rebuild):
-        with pytest.raises(OnceoverError, match="landed batches" if act == lane.rebuild else f"{name}.*of format 3"):
+        with pytest.raises(OnceoverError, match="landed batches" if act == lane.rebuild else f"{name}.*of format 4"):
             act()
     for read in (lane.audit, lambda: lane.verify(from_ms(NOON_MS)), lambda: look(lane)):
-        with pytest.raises(OnceoverError, match=f"{name}.*of format 3"):
+        with pytest.raises(OnceoverError, match=f"{name}.*of format 4"):
             read()
-    refusal = f"{name} on HDFS says that raw is of format 3"
+    refusal = f"{name} on HDFS says that raw is of format 4"
     listed = run("quarantine", lane.name, "list")
     assert (listed.returncode, refusal in listed.stderr) == (1, True), listed.stderr
     code, said = take_root(lane)
     assert (code, refusal in said) == (1, True), said
     with connect(address("postgres"), "test") as ledger:
         ledger.execute("DROP SCHEMA onceover CASCADE")
-    with pytest.raises(OnceoverError, match=f"{name}.*of format 3"):
+    with pytest.raises(OnceoverError, match=f"{name}.*of format 4"):
         lane.rebuild()
     assert sorted(lane.hdfs().list(folder))[-1] == f"{newest.number + 1}.json"
 
