@@ -53,7 +53,9 @@ def limited(pid: int) -> Iterator[None]:
 
 def read_progress(lane: Lane) -> datetime:
     with lane.ledger() as ledger:
-        row = ledger.execute("SELECT progress_at FROM onceover.driver WHERE pipeline = %s", [lane.name]).fetchone()
+        row = ledger.execute(
+            "SELECT progress_at FROM onceover.driver WHERE pipeline = %s AND superseded_at IS NULL", [lane.name]
+        ).fetchone()
     assert row is not None
     at: datetime = row["progress_at"]
     return at

@@ -18,11 +18,11 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 def read(source: KafkaSource, end: int) -> dict[str, Any]:
     """Read Kafka partition 0 up to the end of its log."""
     kafka_partition = KafkaPartition(derive_generation(source.topic_id), 0)
-    blocked = find_unreadable(source, OffsetRange(kafka_partition, 0, end), end)
-    batches = [] if blocked else read_guarded(source, 0, 0, end)
+    stopped = find_unreadable(source, OffsetRange(kafka_partition, 0, end), end)
+    batches = [] if stopped else read_guarded(source, 0, 0, end)
     offsets = [offset for batch in batches for offset in batch.column("offset").to_pylist()]
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
-    return {"unreadable": blocked and [blocked.offsets.start, blocked.offsets.end], "why": blocked and blocked.why,
+    return {"unreadable": stopped and [stopped.offsets.start, stopped.offsets.end], "why": stopped and stopped.why,
             "read": offsets, "mebibytes": peak}  # fmt: skip
 
 

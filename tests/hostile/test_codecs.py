@@ -17,10 +17,11 @@ from tests.kafka_batches import RawRecord, produce_bomb, send, split_gzip
 from onceover.config.endpoints import address
 from onceover.context import PipelineContext
 from onceover.fault_points import Step
-from onceover.ledger.blocked import list_blocked
+from onceover.ledger.stopped_ranges import list_stopped
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange
 from onceover.model.record import LARGEST_RECORD
+from onceover.model.stopped_range import StopCause
 from onceover.model.window import from_ms
 from onceover_local.stack import Stack
 
@@ -39,7 +40,7 @@ def produce(topic: str, value: bytes, codec: str = "none", kafka_partition: int 
 
 def list_waiting(lane: Lane) -> list[OffsetRange]:
     with lane.ledger() as ledger:
-        return [each.offsets for each in list_blocked(ledger, lane.name)]
+        return [each.offsets for each in list_stopped(ledger, lane.name, StopCause.UNREADABLE)]
 
 
 def take_turns(lane: Lane, turns: int = 4) -> None:

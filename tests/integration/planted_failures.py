@@ -108,7 +108,10 @@ def backdate(lane: Lane) -> None:
 
 def wait_for_lease_end(lane: Lane) -> None:
     """Wait until the lease of a killed driver has expired."""
-    alive = "SELECT expires_at >= clock_timestamp() AS alive FROM onceover.driver WHERE pipeline = %s"
+    alive = (
+        "SELECT expires_at >= clock_timestamp() AS alive FROM onceover.driver "
+        "WHERE pipeline = %s AND superseded_at IS NULL"
+    )
     with lane.ledger() as ledger:
         wait_for(lambda: not (ledger.execute(alive, [lane.name]).fetchone() or {}).get("alive"), 30, "a lease to end")
 

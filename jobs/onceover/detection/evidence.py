@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.ledger.batches import list_in_flight
-from onceover.ledger.blocked import list_blocked
 from onceover.ledger.certificates import FROZEN
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count, read_digest
 from onceover.ledger.log_cuts import LOG_MAY_DIFFER
+from onceover.ledger.stopped_ranges import list_stopped
 from onceover.ledger.windows import count_open_windows
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence, Finding
 from onceover.model.finding_kinds import Kind
+from onceover.model.stopped_range import StopCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +87,13 @@ WITH chosen AS (
 ), released AS (
   -- Releases whose IDs have had the contract of the release from the first, as after a rebuild of the ledger that found
   -- no line of an earlier contract: whatever reads them again lands them in windows, not in quarantine.
-  SELECT l.window_start, l.landing_id, l.since, x.* FROM landed l JOIN onceover.release e USING (batch_id)
+  SELECT l.window_start, l.landing_id, l.since, x.* FROM landed l JOIN onceover.batch b USING (batch_id)
   CROSS JOIN LATERAL (
     SELECT generation, kafka_partition, min(start_offset) AS start_offset, max(end_offset) AS end_offset
-    FROM onceover.exact_range x WHERE x.batch_id = l.batch_id GROUP BY 1, 2 OFFSET 0) x
-  WHERE NOT EXISTS (SELECT 1 FROM onceover.cutover c WHERE c.pipeline = %(pipeline)s AND c.generation = x.generation
-    AND c.kafka_partition = x.kafka_partition AND c.first_offset >= x.end_offset
-    AND c.version <= (SELECT b.contract_version FROM onceover.batch b WHERE b.batch_id = l.batch_id))
+    FROM onceover.released x WHERE x.batch_id = l.batch_id GROUP BY 1, 2 OFFSET 0) x
+  WHERE b.pipeline = %(pipeline)s AND b.who IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM onceover.cutover c WHERE c.pipeline = b.pipeline AND c.generation = x.generation
+      AND c.kafka_partition = x.kafka_partition AND c.first_offset >= x.end_offset AND c.version <= b.contract_version)
 ), pairs AS (
   SELECT DISTINCT r.window_start, least(r.landing_id, s.landing_id) AS one, greatest(r.landing_id, s.landing_id) AS two
   FROM released r JOIN spans s ON s.window_start = r.window_start AND s.generation = r.generation
@@ -208,7 +209,8 @@ def _find_unfinished_batches(connection: Connection, pipeline: str) -> list[Find
         """
         SELECT coalesce(array_agg(b.batch_id ORDER BY b.batch_id), '{}') AS batches
         FROM onceover.batch b JOIN onceover.driver d USING (pipeline)
-        WHERE b.pipeline = %s AND b.state = 'begun' AND (b.epoch <> d.epoch OR d.expires_at < clock_timestamp())
+        WHERE b.pipeline = %s AND b.state = 'begun' AND d.superseded_at IS NULL
+          AND (b.epoch <> d.epoch OR d.expires_at < clock_timestamp())
         """,
         [pipeline],
     ).fetchone()
@@ -240,13 +242,13 @@ def _find_incomplete_partitions(connection: Connection, pipeline: str) -> list[F
         **({"unknown_from": unknown} if unknown else {}),
         **({"overwritten": gone} if gone else {}),
     }
-    blocked = [
+    stopped = [
         {"offsets": [o.source.generation, o.source.kafka_partition, o.start, o.end], "why": each.why}
-        for each in list_blocked(connection, pipeline)
+        for each in list_stopped(connection, pipeline, StopCause.UNREADABLE)
         for o in [each.offsets]
     ]
     return [
-        *([Finding(Kind.UNREADABLE, {"blocked": blocked})] if blocked else []),
+        *([Finding(Kind.UNREADABLE, {"stopped": stopped})] if stopped else []),
         *([Finding(Kind.HOLE, {"frontier_and_reach": behind})] if behind else []),
         *([Finding(Kind.TRUNCATED, truncated)] if cut or other or unknown or gone else []),
     ]

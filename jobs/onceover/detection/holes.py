@@ -21,16 +21,17 @@ from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import Topic, TopicFacts
 from onceover.kafka.unreadable_search import find_unreadable
 from onceover.ledger import frontiers, losses
-from onceover.ledger.blocked import list_blocked
 from onceover.ledger.database import Connection
 from onceover.ledger.found_compacted import list_known_digests
 from onceover.ledger.root import RootRefusedError
+from onceover.ledger.stopped_ranges import list_stopped
 from onceover.ledger.unreadable import list_to_read_again
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Gap, Reason, merge_losses
 from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import OffsetRange, coalesce, intersect, subtract
+from onceover.model.stopped_range import StopCause
 from onceover.model.window import WindowRange, format_moment
 
 log = logging.getLogger(__name__)
@@ -170,10 +171,10 @@ def accept_loss(
 def _require_unreadable(context: PipelineContext, span: OffsetRange) -> int:
     """Raise UsageError unless the span lies in a hole, or where a log that was cut is read again, Kafka's log holds it,
     and a read of each of its offsets fails, by a record or its batch. Return the log's leader epoch there."""
-    blocked = [each.offsets for each in list_blocked(context.ledger, context.name)]
+    stopped = [each.offsets for each in list_stopped(context.ledger, context.name, StopCause.UNREADABLE)]
     holes = frontiers.read_holes(context.ledger, context.name)
-    if subtract([span], [*blocked, *holes, *list_to_read_again(context.ledger, context.name)]):
-        waits = f"ingest waits before {', '.join(map(str, blocked))}" if blocked else "ingest waits before none"
+    if subtract([span], [*stopped, *holes, *list_to_read_again(context.ledger, context.name)]):
+        waits = f"ingest waits before {', '.join(map(str, stopped))}" if stopped else "ingest waits before none"
         raise UsageError(
             f"{span} is not all in a hole, nor read again after the log was cut, nor are these offsets that ingest "
             f"cannot read: {waits}; see `onceover doctor`"

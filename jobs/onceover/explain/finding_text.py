@@ -75,7 +75,7 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
                 what = "Records that landed have not been compared with Kafka's log."
             how = _describe_cut(evidence)
         case Kind.UNREADABLE:
-            how = _describe_blocked(evidence["blocked"])
+            how = _describe_stopped(evidence["stopped"])
         case Kind.MISPLACED_LINE:
             what = _agree_in_number(what, evidence["lines"], "line")
             how = (
@@ -95,10 +95,10 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
     return FindingText(what, how)
 
 
-def _describe_blocked(blocked: Sequence[Mapping[str, Any]]) -> str:
+def _describe_stopped(stopped: Sequence[Mapping[str, Any]]) -> str:
     """Name the offsets, as `accept-loss` takes them, and the reason."""
-    ranges = parse_offset_ranges([each["offsets"] for each in blocked])
-    return "; ".join(f"{offsets}: {each['why']}" for offsets, each in zip(ranges, blocked, strict=True)) + "."
+    ranges = parse_offset_ranges([each["offsets"] for each in stopped])
+    return "; ".join(f"{offsets}: {each['why']}" for offsets, each in zip(ranges, stopped, strict=True)) + "."
 
 
 def _describe_cut(evidence: Mapping[str, Any]) -> str:

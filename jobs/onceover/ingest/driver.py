@@ -31,7 +31,6 @@ from onceover.errors import (
 )
 from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_steps import BatchWork, append_and_stage
-from onceover.ingest.blocked import BlockedPartitions
 from onceover.ingest.log_retention import LogRetention
 from onceover.ingest.report import Progress
 from onceover.ingest.reread import append_next
@@ -39,6 +38,7 @@ from onceover.ingest.scheduler import Submissions
 from onceover.ingest.sinks import SINKS
 from onceover.ingest.starts import ReadPositions
 from onceover.ingest.suspects import SuspectRanges
+from onceover.ingest.unreadable import UnreadableRanges
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.reader import KafkaSource
@@ -78,12 +78,12 @@ class Ingest:
         root: OwnedRoot,
         fault_point: FaultPoint,
         open_log: Callable[[TopicFacts], KafkaSource],
-        blocked: BlockedPartitions,
+        unreadable: UnreadableRanges,
         suspects: SuspectRanges,
     ) -> None:
         self._connection, self._epoch, self._registered, self._policy = connection, epoch, registered, policy
         self._topic, self._offsets, self._work, self._fault_point = topic, offsets, work, fault_point
-        self._files, self._blocked, self._suspects, self._limit = files, blocked, suspects, suspects.limit
+        self._files, self._unreadable, self._suspects, self._limit = files, unreadable, suspects, suspects.limit
         self._sink = SINKS[policy.sink](connection, epoch)
         self._positions = ReadPositions(connection, epoch, policy, offsets, root, open_log)
         self._submissions = Submissions(topic, policy, cutovers=registered.cutovers, limit=self._limit_logs)
@@ -136,7 +136,7 @@ class Ingest:
         facts = self._topic.facts()
         self._retention.note(facts)
         at = self._positions.find(facts)
-        self._blocked.look(facts, at)  # before anything is read: a reader might die of it
+        self._unreadable.look(facts, at)  # before anything is read: a reader might die of it
         self._suspects.look(facts, at)
         append_next(self._connection, self._epoch, self._registered, facts, self._make_work)
         refill = self._choose_refills(facts)
@@ -150,7 +150,7 @@ class Ingest:
         return replace(progress, waited_seconds=waited, waiting=self._submissions.waiting, rate=submitted.rate)
 
     def _limit_logs(self, facts: TopicFacts) -> TopicFacts:
-        return self._suspects.waiting.limit(self._blocked.waiting.limit(facts))
+        return self._suspects.stopped.limit(self._unreadable.stopped.limit(facts))
 
     def _make_work(
         self, registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts, only: datetime | None
@@ -182,7 +182,7 @@ class Ingest:
             held = list(subtract(held, landed))
         sources = {piece.source for piece in held if len(piece)}
         unknown = [r for r in self._positions.list_unknown(facts.generation) if r.source not in sources]
-        free = self._suspects.waiting.leave_out(self._blocked.waiting.leave_out([*held, *unknown]))
+        free = self._suspects.stopped.leave_out(self._unreadable.stopped.leave_out([*held, *unknown]))
         chosen = plan_refills(free, self._submissions.most)
         return next(iter(self._registered.cutovers.cut_by_version(chosen).values()), ())
 
@@ -205,7 +205,7 @@ class Ingest:
                 batches.supersede_own(self._connection, self._epoch)
             except (UnreadableRecordError, PoisonRecordError) as error:
                 batches.supersede_own(self._connection, self._epoch)
-                is_unreadable = isinstance(error, UnreadableRecordError) and self._blocked.find(clipped, facts)
+                is_unreadable = isinstance(error, UnreadableRecordError) and self._unreadable.find(clipped, facts)
                 if is_unreadable or self._suspects.blame(clipped, str(error)):
                     return self._report(None, facts, time.monotonic())
                 if sum(map(len, clipped)) == 1:
@@ -288,5 +288,5 @@ class Ingest:
             every_window_closed=every,
             open_windows=count_open_windows(self._connection, self._epoch.pipeline),
             hidden=list_hidden(self._connection, self._epoch.pipeline, facts.generation),
-            searched=self._suspects.waiting.ranges,
+            searched=self._suspects.stopped.ranges,
         )

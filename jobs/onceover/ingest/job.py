@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.fault_points import FaultPoint
 from onceover.ingest.batch_queries import BatchQueries
-from onceover.ingest.blocked import BlockedPartitions
 from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.driver import Ingest
 from onceover.ingest.micro_batch import MicroBatch
 from onceover.ingest.suspects import SuspectRanges
+from onceover.ingest.unreadable import UnreadableRanges
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.drivers import Epoch, record_versions
@@ -66,12 +66,12 @@ def build_driver(
     record_versions(context.ledger, epoch, spark.version, read_zone_data(spark))
     policy = context.pipeline.ingest
 
-    queries, blocked = BatchQueries(spark, context), BlockedPartitions(context.ledger, epoch, context.build_source)
+    queries, unreadable = BatchQueries(spark, context), UnreadableRanges(context.ledger, epoch, context.build_source)
 
     def work(
         registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts, only: datetime | None
     ) -> MicroBatch:
-        source = replace(context.build_source(facts), one_batch_a_fetch=blocked.is_careful(ranges))
+        source = replace(context.build_source(facts), one_batch_a_fetch=unreadable.is_careful(ranges))
         shards = cut_into_shards(policy.sharding, ranges, spark.sparkContext.defaultParallelism)
         return MicroBatch(spark, context, lambda: queries.find(registered, source, shards, only), ranges, shards)
 
@@ -87,6 +87,6 @@ def build_driver(
         root,
         fault_point,
         context.build_source,
-        blocked,
+        unreadable,
         SuspectRanges(context.ledger, epoch, registered, context.build_source),
     )

@@ -1,7 +1,8 @@
-"""Ranges in which a record makes each batch fail: their Kafka partitions wait while a search, beside ingest, finds it.
+"""Ranges in which a record makes each batch fail: their Kafka partitions are stopped while a search finds it.
 
-batch fails -> its Kafka partitions are read one by one -> that which fails alone waits, and is searched -> the record
-is known as poison: it goes to quarantine without its SQL being evaluated, and the Kafka partition goes on.
+batch fails -> its Kafka partitions are read one by one -> that which fails alone is stopped, and searched beside ingest
+-> the record is known as poison: it goes to quarantine without its SQL being evaluated, and the Kafka partition goes
+on.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from typing import Final
 
 from onceover.errors import OnceoverError
 from onceover.ingest.batch_limit import BatchLimit
-from onceover.ingest.waiting import WaitingPartitions
+from onceover.ingest.stopped_partitions import StoppedPartitions
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
-from onceover.ledger.poison import end_suspect, list_poison, list_suspect, record_suspect
+from onceover.ledger.poison import end_suspect, list_poison
+from onceover.ledger.stopped_ranges import list_stopped, record_stopped
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.poison import PoisonRecord, SuspectRange
+from onceover.model.poison import PoisonRecord
+from onceover.model.stopped_range import StopCause, StoppedRange
 from onceover.spark.poison_probe import ProbeRequest
 from onceover.spark.poison_search import search
 
@@ -52,18 +55,18 @@ class SuspectRanges:
         self._searched: set[tuple[KafkaPartition, int]] = set()  # where ranges begin that have no such record
         self._search: _Search | None = None
         self._again_at = 0.0
-        self.waiting = WaitingPartitions()
+        self.stopped = StoppedPartitions()
 
     def look(self, facts: TopicFacts, at: Mapping[int, int]) -> None:
         """Take what the search has found, and begin one if there is something to search. Reading continues at `at`."""
         self._take_found()
-        suspect = list_suspect(self._connection, self._epoch.pipeline)
+        suspect = list_stopped(self._connection, self._epoch.pipeline, StopCause.SUSPECT)
         for gone in [each for each in suspect if not _is_held(each.offsets, facts)]:
             end_suspect(self._connection, self._epoch, gone.offsets.source)
             suspect.remove(gone)
         if suspect and self._search is None and monotonic() >= self._again_at:
-            self._begin(facts, [each for each in suspect if each.version == suspect[0].version])
-        self.waiting = WaitingPartitions.at((each.offsets for each in suspect), at)
+            self._begin(facts, suspect)
+        self.stopped = StoppedPartitions.at((each.offsets for each in suspect), at)
 
     def clip(self, ranges: Sequence[OffsetRange]) -> Sequence[OffsetRange]:
         """Return the ranges, or if a batch of theirs has failed, one of those that are to be read alone."""
@@ -89,9 +92,9 @@ class SuspectRanges:
         return True
 
     def hold(self, ranges: Sequence[OffsetRange], why: str) -> None:
-        """Have the Kafka partitions of these ranges of one contract wait until they are searched."""
-        (version,) = self._registered.cutovers.cut_by_version(ranges)
-        record_suspect(self._connection, self._epoch, [SuspectRange(each, version, why) for each in ranges])
+        """Have the Kafka partitions of these ranges stopped until they are searched."""
+        found = [StoppedRange(each, why) for each in ranges]
+        record_stopped(self._connection, self._epoch, StopCause.SUSPECT, found)
         self._alone -= {each.source for each in ranges}
         for each in ranges:
             log.warning("%s may have a record that ends Spark, or never lets it end (%s). Its Kafka partition waits "
@@ -101,11 +104,13 @@ class SuspectRanges:
         """Note that a batch of these ranges landed."""
         self._alone -= {each.source for each in ranges}
 
-    def _begin(self, facts: TopicFacts, suspect: Sequence[SuspectRange]) -> None:
-        version = suspect[0].version
-        registered = self._registered.select_version(version)
-        asked = ProbeRequest(self._open_log(facts), registered.contract, self._list_of(version))
-        self._search = _Search(asked, version, [each.offsets for each in suspect])
+    def _begin(self, facts: TopicFacts, suspect: Sequence[StoppedRange]) -> None:
+        """Begin a search of those ranges whose contract is that of the first."""
+        versions = [self._registered.cutovers.version(each.offsets.source, each.offsets.start) for each in suspect]
+        registered = self._registered.select_version(versions[0])
+        asked = ProbeRequest(self._open_log(facts), registered.contract, self._list_of(versions[0]))
+        same = [each.offsets for each, version in zip(suspect, versions, strict=True) if version == versions[0]]
+        self._search = _Search(asked, versions[0], same)
         self._search.start()
 
     def _list_of(self, version: int) -> tuple[PoisonRecord, ...]:

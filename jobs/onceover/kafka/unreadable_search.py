@@ -29,8 +29,8 @@ from onceover.kafka.child_read import (
     take_request,
 )
 from onceover.kafka.reader import KafkaSource, LogReader
-from onceover.model.blocked import Blocked
 from onceover.model.offsets import OffsetRange
+from onceover.model.stopped_range import StoppedRange
 
 SEARCH_SECONDS: Final = 30.0
 """For the search of the end. Offsets behind what was proved by then are found once those before are decided on."""
@@ -51,7 +51,7 @@ Read = Callable[[int, int], tuple[int, Failure | None]]
 time."""
 
 
-def find_unreadable(source: KafkaSource, offsets: OffsetRange, log_end: int) -> Blocked | None:
+def find_unreadable(source: KafkaSource, offsets: OffsetRange, log_end: int) -> StoppedRange | None:
     """Return the first offsets of the range that no reader gets, up to the next that one does, or to the end of the
     log; fewer where the search takes longer than SEARCH_SECONDS. None if all of the range can be read. Raises
     TransientError if Kafka does not answer, or does not hold it."""
@@ -61,7 +61,7 @@ def find_unreadable(source: KafkaSource, offsets: OffsetRange, log_end: int) -> 
         reached, failure = read(at, offsets.end)
         if reached == at and failure and (failure := explain(read, at)):
             end = find_end(read, at, failure, log_end, _start_clock())
-            return Blocked(OffsetRange(offsets.source, at, end), failure.why)
+            return StoppedRange(OffsetRange(offsets.source, at, end), failure.why)
         at = max(reached, at + 1)
     return None
 

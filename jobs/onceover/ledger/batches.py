@@ -217,7 +217,8 @@ def list_in_flight(connection: Connection, pipeline: str) -> frozenset[int]:
     rows = connection.execute(
         """
         SELECT b.batch_id FROM onceover.batch b JOIN onceover.driver d USING (pipeline)
-        WHERE b.pipeline = %s AND b.state = 'begun' AND b.epoch = d.epoch AND d.expires_at >= clock_timestamp()
+        WHERE b.pipeline = %s AND b.state = 'begun' AND b.epoch = d.epoch
+          AND d.superseded_at IS NULL AND d.expires_at >= clock_timestamp()
         """,
         [pipeline],
     )

@@ -26,7 +26,7 @@ RESTART_MINUTES = 5
 STATE_OF_DRIVER: Final = """
 CASE WHEN d.expires_at >= clock_timestamp() THEN 'alive' WHEN d.expires_at > '-infinity' THEN 'dead' ELSE 'stopped' END
 """
-"""SQL: the state of a pipeline's driver, from its row `d` of onceover.driver, NULL where it never had one."""
+"""SQL: the state of a pipeline's driver, from its newest row `d` of onceover.driver, NULL where it never had one."""
 UNKNOWN_VERSION: Final = "unknown"
 """Of the Spark that evaluated what a rebuild of the ledger found in raw."""
 
@@ -50,7 +50,7 @@ def refuse_second_driver(connection: Connection, pipeline: str) -> None:
     for _ in range(7):  # 1.75 heartbeats
         row = connection.execute(
             "SELECT owner, epoch, heartbeat_at FROM onceover.driver "
-            "WHERE pipeline = %s AND expires_at >= clock_timestamp()",
+            "WHERE pipeline = %s AND superseded_at IS NULL AND expires_at >= clock_timestamp()",
             [pipeline],
         ).fetchone()
         if row is None:
@@ -73,32 +73,34 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
     """
     with connection.transaction():
         # Waits for transactions under the old epoch, which hold the row FOR KEY SHARE; that does not block heartbeats.
-        connection.execute("SELECT 1 FROM onceover.driver WHERE pipeline = %s FOR UPDATE", [pipeline])
+        last = connection.execute(
+            """
+            SELECT holder, owner, epoch, expires_at BETWEEN clock_timestamp()
+              AND clock_timestamp() + make_interval(secs => %s) AS lives
+            FROM onceover.driver WHERE pipeline = %s AND superseded_at IS NULL FOR UPDATE
+            """,
+            [LEASE_SECONDS, pipeline],
+        ).fetchone()
+        if last and last["lives"]:
+            raise _busy(pipeline, last)
         row = connection.execute(
             """
-            INSERT INTO onceover.driver AS d (pipeline, epoch, holder, owner, expires_at)
-            VALUES (%(pipeline)s, 1, gen_random_uuid(), %(owner)s, clock_timestamp() + make_interval(secs => %(lease)s))
-            ON CONFLICT (pipeline) DO UPDATE SET epoch = d.epoch + 1, holder = excluded.holder,
-              owner = excluded.owner, started_at = clock_timestamp(), heartbeat_at = clock_timestamp(),
-              progress_at = CASE WHEN d.heartbeat_at > clock_timestamp() - make_interval(mins => %(soon)s)
-                THEN d.progress_at ELSE clock_timestamp() END,
-              expires_at = excluded.expires_at
-            WHERE d.expires_at < clock_timestamp()
-              OR d.expires_at > clock_timestamp() + make_interval(secs => %(lease)s)
-            RETURNING epoch, holder
+            WITH last AS (
+              UPDATE onceover.driver SET superseded_at = clock_timestamp() WHERE holder = %(last)s RETURNING *)
+            INSERT INTO onceover.driver (pipeline, owner, epoch, expires_at, progress_at)
+            SELECT %(pipeline)s, %(owner)s, coalesce(epoch, 0) + 1,
+              clock_timestamp() + make_interval(secs => %(lease)s),
+              CASE WHEN heartbeat_at > clock_timestamp() - make_interval(mins => %(soon)s)
+                THEN progress_at ELSE clock_timestamp() END
+            FROM (VALUES (1)) one LEFT JOIN last ON true
+            ON CONFLICT DO NOTHING RETURNING epoch, holder
             """,
-            {"pipeline": pipeline, "owner": owner, "lease": LEASE_SECONDS, "soon": RESTART_MINUTES},
-        ).fetchone()
-        if row is None:
-            holder = connection.execute(
-                "SELECT owner, epoch FROM onceover.driver WHERE pipeline = %s", [pipeline]
-            ).fetchone()
-            raise _busy(pipeline, holder)
+            {"pipeline": pipeline, "owner": owner, "last": last["holder"] if last else None, "lease": LEASE_SECONDS,
+             "soon": RESTART_MINUTES},
+        ).fetchone()  # fmt: skip
+        if row is None:  # another one took over while this one waited
+            raise _busy(pipeline, None)
         epoch = Epoch(pipeline, row["epoch"], row["holder"])
-        connection.execute(
-            "INSERT INTO onceover.driver_epoch (holder, pipeline, epoch, owner) VALUES (%s, %s, %s, %s)",
-            [epoch.holder, pipeline, epoch.number, owner],
-        )
         connection.execute(
             """
             UPDATE onceover.batch SET state = 'superseded', superseded_at = clock_timestamp(),
@@ -113,7 +115,7 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
 def record_versions(connection: Connection, epoch: Epoch, spark_version: str, zone_data: str) -> None:
     """Record by which code and which Spark, with which time zone data, this driver's records are evaluated."""
     connection.execute(
-        "UPDATE onceover.driver_epoch SET code_version = %s, spark_version = %s, zone_data = %s WHERE holder = %s",
+        "UPDATE onceover.driver SET code_version = %s, spark_version = %s, zone_data = %s WHERE holder = %s",
         [__version__, spark_version, zone_data, epoch.holder],
     )
 
@@ -123,7 +125,7 @@ def has_other_versions(connection: Connection, epoch: Epoch) -> bool:
     may have, before its ledger was rebuilt."""
     row = connection.execute(
         """
-        SELECT 1 FROM onceover.driver_epoch e JOIN onceover.driver_epoch own ON own.holder = %s
+        SELECT 1 FROM onceover.driver e JOIN onceover.driver own ON own.holder = %s
         WHERE e.pipeline = own.pipeline AND e.spark_version IS NOT NULL
           AND (e.code_version, e.spark_version, e.zone_data)
             IS DISTINCT FROM (own.code_version, own.spark_version, own.zone_data) LIMIT 1
@@ -136,7 +138,9 @@ def has_other_versions(connection: Connection, epoch: Epoch) -> bool:
 def is_alive(connection: Connection, pipeline: str) -> bool:
     """Return whether a driver of the pipeline holds its lease."""
     row = connection.execute(
-        "SELECT 1 FROM onceover.driver WHERE pipeline = %s AND expires_at >= clock_timestamp()", [pipeline]
+        "SELECT 1 FROM onceover.driver "
+        "WHERE pipeline = %s AND superseded_at IS NULL AND expires_at >= clock_timestamp()",
+        [pipeline],
     ).fetchone()
     return row is not None
 
@@ -147,9 +151,9 @@ def beat(connection: Connection, epoch: Epoch) -> None:
         """
         UPDATE onceover.driver SET heartbeat_at = clock_timestamp(),
           expires_at = clock_timestamp() + make_interval(secs => %s)
-        WHERE pipeline = %s AND holder = %s RETURNING epoch
+        WHERE holder = %s AND superseded_at IS NULL RETURNING epoch
         """,
-        [LEASE_SECONDS, epoch.pipeline, epoch.holder],
+        [LEASE_SECONDS, epoch.holder],
     ).fetchone()
     if row is None:
         raise fenced_error(epoch)
@@ -159,26 +163,22 @@ def report_progress(connection: Connection, epoch: Epoch) -> None:
     """Record that a turn of the driver's loop ended well; the heartbeat says only that its process lives. Raises
     FencedError once the ledger has another epoch."""
     done = connection.execute(
-        "UPDATE onceover.driver SET progress_at = clock_timestamp() WHERE pipeline = %s AND holder = %s",
-        [epoch.pipeline, epoch.holder],
+        "UPDATE onceover.driver SET progress_at = clock_timestamp() WHERE holder = %s AND superseded_at IS NULL",
+        [epoch.holder],
     )
     if done.rowcount != 1:
         raise fenced_error(epoch)
 
 
 def end_epoch(connection: Connection, epoch: Epoch) -> None:
-    """Expire the driver's lease, so that the next driver can start at once. Does nothing for an old epoch."""
-    connection.execute(
-        "UPDATE onceover.driver SET expires_at = '-infinity' WHERE pipeline = %s AND holder = %s",
-        [epoch.pipeline, epoch.holder],
-    )
+    """Expire the driver's lease, so that the next driver can start at once. An old epoch's is over as it is."""
+    connection.execute("UPDATE onceover.driver SET expires_at = '-infinity' WHERE holder = %s", [epoch.holder])
 
 
 def require_epoch(connection: Connection, epoch: Epoch) -> None:
     """Hold the epoch until the open transaction ends; a takeover waits for that. Raises FencedError for an old one."""
     row = connection.execute(
-        "SELECT 1 FROM onceover.driver WHERE pipeline = %s AND holder = %s FOR KEY SHARE",
-        [epoch.pipeline, epoch.holder],
+        "SELECT 1 FROM onceover.driver WHERE holder = %s AND superseded_at IS NULL FOR KEY SHARE", [epoch.holder]
     ).fetchone()
     if row is None:
         raise fenced_error(epoch)

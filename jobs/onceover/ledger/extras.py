@@ -39,7 +39,7 @@ def list_landed_spans(connection: Connection, pipeline: str, offsets: Sequence[O
         SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset, r.leader_epochs FROM {GIVEN}
         CROSS JOIN LATERAL ( -- by an index, one range after the other
           SELECT * FROM (SELECT batch_id, generation, kafka_partition, start_offset, end_offset, leader_epochs
-            FROM onceover.batch_range UNION ALL SELECT *, '[]' FROM onceover.exact_range) both_kinds
+            FROM onceover.batch_range UNION ALL SELECT *, '[]' FROM onceover.released) both_kinds
           WHERE generation = g.generation AND kafka_partition = g.kafka_partition
             AND start_offset < g.end_offset AND g.start_offset < end_offset OFFSET 0) r
         WHERE (SELECT b.pipeline = %(pipeline)s AND b.state = 'landed' FROM onceover.batch b

@@ -63,9 +63,7 @@ def read_holdings(connection: Connection, pipeline: str) -> LedgerHoldings:
 
 def knows_driver(connection: Connection, pipeline: str, holder: UUID) -> bool:
     """Return whether this ledger gave that driver its epoch."""
-    known = connection.execute(
-        "SELECT 1 FROM onceover.driver_epoch WHERE holder = %s AND pipeline = %s", [holder, pipeline]
-    )
+    known = connection.execute("SELECT 1 FROM onceover.driver WHERE holder = %s AND pipeline = %s", [holder, pipeline])
     return known.fetchone() is not None
 
 

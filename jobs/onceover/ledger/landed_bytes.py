@@ -80,7 +80,7 @@ FROM (
   WHERE generation = %(generation)s AND kafka_partition = %(partition)s AND end_offset > %(start)s
     AND start_offset < %(end)s
   UNION ALL
-  SELECT batch_id, start_offset, end_offset, true FROM onceover.exact_range
+  SELECT batch_id, start_offset, end_offset, true FROM onceover.released
   WHERE generation = %(generation)s AND kafka_partition = %(partition)s AND end_offset > %(start)s
     AND start_offset < %(end)s
 ) r JOIN onceover.batch b USING (batch_id) JOIN onceover.landing l USING (batch_id)

@@ -33,7 +33,7 @@ ORDER BY 1, 2, 3
 _LANDED = """ r WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition
   AND (SELECT b.pipeline = k.pipeline AND b.state = 'landed' FROM onceover.batch b WHERE b.batch_id = r.batch_id)"""
 _ACCOUNTED = _ACCOUNTED.replace("{ranges}", f"onceover.batch_range{_LANDED}").replace(
-    "{released}", f"onceover.exact_range{_LANDED}"
+    "{released}", f"onceover.released{_LANDED}"
 )
 
 

@@ -127,7 +127,9 @@ def record_comparison(connection: Connection, pipeline: str, compared: Compariso
             require_epoch(connection, driver)
         elif (
             row := connection.execute(  # locked whether or not it has expired: a driver that starts waits here
-                "SELECT expires_at >= clock_timestamp() AS lives FROM onceover.driver WHERE pipeline = %s FOR UPDATE",
+                # The last row is superseded only if a driver took over while this one waited.
+                "SELECT superseded_at IS NOT NULL OR expires_at >= clock_timestamp() AS lives FROM onceover.driver "
+                "WHERE pipeline = %s ORDER BY epoch DESC LIMIT 1 FOR UPDATE",
                 [pipeline],
             ).fetchone()
         ) and row["lives"]:

@@ -9,15 +9,16 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
 from onceover.ledger import refills
-from onceover.ledger.blocked import end_blocked, list_blocked
 from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import advance, advance_over_all, read_holes
 from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.offset_columns import GIVEN, range_arrays
+from onceover.ledger.stopped_ranges import end_stopped, list_stopped
 from onceover.ledger.unreadable import list_to_read_again
 from onceover.ledger.windows import bump_versions
 from onceover.model.offsets import KafkaPartition, OffsetRange, intersect, subtract
+from onceover.model.stopped_range import StopCause
 
 
 def record_loss(
@@ -65,19 +66,19 @@ def record_unreadable(
         windows = _lock_windows(connection, pipeline, start, end, span.source, stating)
         require_locked(pipeline, frozenset(windows), list_stating(connection, pipeline, [span]))
         unread = [*read_holes(connection, pipeline), *list_to_read_again(connection, pipeline)]
-        blocked = [each.offsets for each in list_blocked(connection, pipeline)]
-        blocked_still = subtract(blocked, list_landed(connection, pipeline, [span]))
-        if subtract([span], [*unread, *blocked_still]):
+        stopped = [each.offsets for each in list_stopped(connection, pipeline, StopCause.UNREADABLE)]
+        stopped_still = subtract(stopped, list_landed(connection, pipeline, [span]))
+        if subtract([span], [*unread, *stopped_still]):
             raise UsageError(f"{span} was read meanwhile; see `onceover holes {pipeline}`")
         _reject_begun(connection, pipeline, span)
         reland(connection, pipeline, [span])
-        end_blocked(connection, pipeline, span.source)
+        end_stopped(connection, pipeline, StopCause.UNREADABLE, span.source)
         batch = connection.execute(
             """
             WITH fresh AS (
               INSERT INTO onceover.batch (pipeline, epoch, contract_version, state, refill, landed_at)
               SELECT p.name, coalesce(d.epoch, 0), p.contract_version, 'landed', true, clock_timestamp()
-              FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name
+              FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name AND d.superseded_at IS NULL
               WHERE p.name = %s RETURNING batch_id)
             INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, records,
               high1, low1, high2, low2, leader_epochs) SELECT batch_id, %s, %s, %s, %s, 0, 0, 0, 0, 0, %s FROM fresh

@@ -44,7 +44,8 @@ _DRIVER = f"""
 SELECT {STATE_OF_DRIVER} AS driver, clock_timestamp() AS at, d.heartbeat_at AS heard_at, d.progress_at, p.log_retention,
   (SELECT coalesce(sum(greatest(greatest(k.end_offset, k.high_watermark) - k.reach, 0)), 0)::bigint
    FROM onceover.kafka_partition k WHERE k.pipeline = p.name) AS waiting
-FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name WHERE p.name = %s
+FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name AND d.superseded_at IS NULL
+WHERE p.name = %s
 """
 
 # Unbroken: the next window begins where this one ends, and all that is shown of a range is the same for both.

@@ -29,8 +29,8 @@ _ACTS = """
   SELECT created_at, who, 'cut over to contract ' || version, why, NULL, NULL, NULL, NULL, NULL
   FROM onceover.contract WHERE pipeline = %(pipeline)s AND who IS NOT NULL
   UNION ALL
-  SELECT min(b.begun_at), r.who, 'release from quarantine', r.why, NULL, NULL, NULL, NULL, NULL
-  FROM onceover.release r JOIN onceover.batch b USING (batch_id) WHERE r.pipeline = %(pipeline)s GROUP BY r.who, r.why
+  SELECT min(begun_at), who, 'release from quarantine', why, NULL, NULL, NULL, NULL, NULL
+  FROM onceover.batch WHERE pipeline = %(pipeline)s AND who IS NOT NULL GROUP BY who, why
   UNION ALL
   SELECT created_at, who, 'expire raw', why, count(window_start), min(window_start), NULL, NULL, NULL
   FROM onceover.expiry WHERE pipeline = %(pipeline)s GROUP BY created_at, who, why

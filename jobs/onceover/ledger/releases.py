@@ -50,20 +50,17 @@ def land_release(
         own = {landing.window_start for landing in landings if landing.window_start}
         lock_windows(connection, epoch.pipeline, sorted(own))
         batches.count_landings(connection, epoch, batch_id, read, landings)
-        connection.execute(
-            "INSERT INTO onceover.release (batch_id, pipeline, who, why) VALUES (%s, %s, %s, %s)",
-            [batch_id, epoch.pipeline, who, why],
-        )
+        connection.execute("UPDATE onceover.batch SET who = %s, why = %s WHERE batch_id = %s", [who, why, batch_id])
         connection.cursor().executemany(
-            "INSERT INTO onceover.exact_range VALUES (%s, %s, %s, %s, %s)",
+            "INSERT INTO onceover.released VALUES (%s, %s, %s, %s, %s)",
             [(batch_id, r.source.generation, r.source.kafka_partition, r.start, r.end) for r in ids],
         )
         twice = connection.execute(
             """
-            SELECT o.batch_id FROM onceover.exact_range n
-            JOIN onceover.exact_range o USING (generation, kafka_partition)
-            JOIN onceover.release e ON e.batch_id = o.batch_id
-            WHERE n.batch_id = %(batch)s AND o.batch_id <> %(batch)s AND e.pipeline = %(pipeline)s
+            SELECT o.batch_id FROM onceover.released n
+            JOIN onceover.released o USING (generation, kafka_partition)
+            JOIN onceover.batch b ON b.batch_id = o.batch_id
+            WHERE n.batch_id = %(batch)s AND o.batch_id <> %(batch)s AND b.pipeline = %(pipeline)s
               AND n.start_offset < o.end_offset AND o.start_offset < n.end_offset LIMIT 1
             """,
             {"batch": batch_id, "pipeline": epoch.pipeline},
@@ -76,8 +73,8 @@ def _read_releases(connection: Connection, condition: str, values: Sequence[obje
     rows = connection.execute(
         f"""
         SELECT b.batch_id, b.contract_version, r.generation, r.kafka_partition, r.start_offset, r.end_offset
-        FROM onceover.exact_range r JOIN onceover.batch b USING (batch_id)
-        JOIN onceover.release USING (batch_id) WHERE {condition} ORDER BY 1, 3, 4, 5
+        FROM onceover.released r JOIN onceover.batch b USING (batch_id)
+        WHERE b.who IS NOT NULL AND {condition} ORDER BY 1, 3, 4, 5
         """,
         values,
     ).fetchall()

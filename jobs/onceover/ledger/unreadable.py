@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from onceover.ledger.blocked import list_blocked
 from onceover.ledger.database import Connection
+from onceover.ledger.stopped_ranges import list_stopped
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.stopped_range import StopCause
 
 
 def list_unreadable(connection: Connection, pipeline: str, generation: str) -> list[OffsetRange]:
@@ -22,10 +23,13 @@ def list_unreadable(connection: Connection, pipeline: str, generation: str) -> l
 
 def list_known_unreadable(connection: Connection, pipeline: str, generation: str) -> tuple[OffsetRange, ...]:
     """Return the offsets of this generation that no reader gets: those accepted as such, and those before which ingest
-    waits."""
-    waiting = [each.offsets for each in list_blocked(connection, pipeline)]
+    is stopped."""
+    stopped = [each.offsets for each in list_stopped(connection, pipeline, StopCause.UNREADABLE)]
     return coalesce(
-        [*list_unreadable(connection, pipeline, generation), *(w for w in waiting if w.source.generation == generation)]
+        [
+            *list_unreadable(connection, pipeline, generation),
+            *(each for each in stopped if each.source.generation == generation),
+        ]
     )
 
 

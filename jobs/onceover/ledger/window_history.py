@@ -21,7 +21,7 @@ SELECT c.basis, c.records - c.by_value AS by_columns, c.by_value, c.extras,
   (SELECT coalesce(jsonb_agg(DISTINCT jsonb_build_object('code', e.code_version,
       'spark', nullif(e.spark_version, %(unknown)s), 'zones', e.zone_data)), '[]')
     FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
-    LEFT JOIN onceover.driver_epoch e ON e.pipeline = b.pipeline AND e.epoch = b.epoch
+    LEFT JOIN onceover.driver e ON e.pipeline = b.pipeline AND e.epoch = b.epoch
     WHERE {_CERTIFIED}) AS evaluated_by
 FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
 WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s"""
@@ -41,13 +41,12 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
                 """
                 SELECT l.landing_id, l.batch_id, b.epoch, l.byte_start, l.byte_end, l.records, l.late, l.proved,
                   b.landed_at, b.committed_at, b.batches,
-                  (SELECT b.sink FROM onceover.driver_epoch e WHERE e.pipeline = b.pipeline AND e.epoch = b.epoch
+                  (SELECT b.sink FROM onceover.driver e WHERE e.pipeline = b.pipeline AND e.epoch = b.epoch
                     AND e.spark_version <> %(unknown)s) AS sink, (
                     SELECT json_agg(json_build_array(r.generation, r.kafka_partition, r.start_offset, r.end_offset)
                       ORDER BY 1, 2)
                     FROM onceover.batch_range r WHERE r.batch_id = l.batch_id) AS offset_ranges,
-                  (SELECT json_build_object('who', e.who, 'why', e.why) FROM onceover.release e
-                    WHERE e.batch_id = l.batch_id) AS released
+                  CASE WHEN b.who IS NOT NULL THEN json_build_object('who', b.who, 'why', b.why) END AS released
                 FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
                 WHERE l.pipeline = %(pipeline)s AND l.window_start = %(start)s ORDER BY l.landing_id
                 """,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition
 
 SQL_FAILED = "SQL failed"
 SQL_TOO_SLOW = "SQL too slow"
@@ -20,13 +20,3 @@ class PoisonRecord:
     version: int
     reason: str
     error: str
-
-
-@dataclass(frozen=True, slots=True)
-class SuspectRange:
-    """Offsets of which a batch failed so that a record is to blame, and why. Their Kafka partition waits until it is
-    known which record."""
-
-    offsets: OffsetRange
-    version: int
-    why: str

@@ -57,7 +57,7 @@ def read_published(
             JOIN (
               SELECT batch_id, generation, kafka_partition, start_offset, end_offset FROM onceover.batch_range
               UNION ALL
-              SELECT batch_id, generation, kafka_partition, start_offset, end_offset FROM onceover.exact_range) b
+              SELECT batch_id, generation, kafka_partition, start_offset, end_offset FROM onceover.released) b
               ON b.batch_id = l.batch_id AND b.generation = p.generation AND b.kafka_partition = p.kafka_partition
             """,
             request,

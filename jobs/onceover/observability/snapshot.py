@@ -105,7 +105,7 @@ SELECT p.name, p.watermark, p.held_since, d.progress_at, p.batches_landed,
   {STATE_OF_DRIVER} AS driver,
   b.scheduling_delay_ms / 1000.0::float8 AS scheduling_delay,
   extract(epoch FROM b.landed_at - b.begun_at)::float8 AS processing, b.landed_at
-FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name
+FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name AND d.superseded_at IS NULL
 LEFT JOIN LATERAL (SELECT * FROM onceover.batch WHERE batch_id = p.last_batch OFFSET 0) b ON true
 ORDER BY p.name
 """

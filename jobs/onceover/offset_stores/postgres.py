@@ -73,7 +73,8 @@ def claim_place(
         INSERT INTO onceover.offset_place AS p (store, place, pipeline) VALUES (%(store)s, %(place)s, %(pipeline)s)
         ON CONFLICT (store, place) DO UPDATE SET pipeline = excluded.pipeline
         WHERE p.pipeline IS NULL OR p.pipeline = excluded.pipeline OR NOT (p.pipeline = ANY(%(known)s) OR EXISTS (
-          SELECT 1 FROM onceover.driver d WHERE d.pipeline = p.pipeline AND d.expires_at >= clock_timestamp()))
+          SELECT 1 FROM onceover.driver d
+          WHERE d.pipeline = p.pipeline AND d.superseded_at IS NULL AND d.expires_at >= clock_timestamp()))
         RETURNING topic_id
         """,
         {"store": store, "place": place, "pipeline": pipeline, "known": sorted(pipelines)},

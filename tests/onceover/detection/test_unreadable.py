@@ -13,8 +13,8 @@ import pytest
 from onceover.detection import holes
 from onceover.errors import UnreachableError, UsageError
 from onceover.kafka.topic import TopicFacts
-from onceover.model.blocked import Blocked
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.stopped_range import StoppedRange
 
 SOURCE = KafkaPartition("0a1b2c3d", 0)
 BAD = (12, 13, 14, 17)
@@ -25,12 +25,12 @@ class Broker:
 
     is_up = True
 
-    def find_unreadable(self, source: object, offsets: OffsetRange, log_end: int) -> Blocked | None:
+    def find_unreadable(self, source: object, offsets: OffsetRange, log_end: int) -> StoppedRange | None:
         if not self.is_up:
             raise UnreachableError("nothing arrived")
         bad = [offset for offset in range(offsets.start, offsets.end) if offset in BAD]
         end = next((o for o in range(bad[0], log_end) if o not in BAD), log_end) if bad else 0
-        return Blocked(OffsetRange(SOURCE, bad[0], end), "bad compression") if bad else None
+        return StoppedRange(OffsetRange(SOURCE, bad[0], end), "bad compression") if bad else None
 
     @contextmanager
     def open(self, context: object) -> Iterator[Any]:
@@ -56,7 +56,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     made = Broker()
     monkeypatch.setattr(holes, "_open_log", made.open)
     monkeypatch.setattr(holes, "find_unreadable", made.find_unreadable)
-    monkeypatch.setattr(holes, "list_blocked", lambda *_: [Blocked(OffsetRange(SOURCE, 4, 6), "a bomb")])
+    monkeypatch.setattr(holes, "list_stopped", lambda *_: [StoppedRange(OffsetRange(SOURCE, 4, 6), "a bomb")])
     monkeypatch.setattr(holes, "LogProbe", Probe)
     monkeypatch.setattr("onceover.ledger.frontiers.read_holes", lambda *_: [OffsetRange(SOURCE, 10, 14)])
     monkeypatch.setattr(holes, "list_to_read_again", lambda *_: [OffsetRange(SOURCE, 14, 30)])
@@ -95,7 +95,7 @@ def test_other_spans_are_refused_with_the_way_out(broker: Broker, span: tuple[in
 
 
 def test_read_that_fails_without_kafka_proves_nothing(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    def go_down(*_: object) -> Blocked:
+    def go_down(*_: object) -> StoppedRange:
         broker.is_up = False
         raise UnreachableError("nothing arrived")
 

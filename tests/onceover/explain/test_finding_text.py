@@ -25,7 +25,7 @@ EVIDENCE: dict[Kind, dict[str, Any]] = {
     Kind.FAILED_PROOF: {"reason": "landing 7: raw holds 4 of 5 of 5f3a0b1c-0:50-55"},
     Kind.TRUNCATED: {"end_and_stored": [["5f3a0b1c", 0, 90, 120]]},
     Kind.HOLE: {"frontier_and_reach": [["5f3a0b1c", 0, 10, 30]]},
-    Kind.UNREADABLE: {"blocked": [{"offsets": ["5f3a0b1c", 2, 10, 12], "why": "a damaged batch"}]},
+    Kind.UNREADABLE: {"stopped": [{"offsets": ["5f3a0b1c", 2, 10, 12], "why": "a damaged batch"}]},
 }
 EXPECTED = {
     Kind.DUPLICATED: "landings 4 and 7 overlap: 4 and 7 share 5f3a0b1c-0:50-100.",

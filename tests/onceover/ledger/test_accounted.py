@@ -48,7 +48,7 @@ def release(connection: Connection, offsets: OffsetRange) -> None:
     connection.execute(
         "WITH b AS (INSERT INTO onceover.batch (pipeline, epoch, contract_version, state) "
         "VALUES ('accounts', 1, 1, 'landed') RETURNING batch_id) "
-        "INSERT INTO onceover.exact_range SELECT batch_id, %s, 0, %s, %s FROM b",
+        "INSERT INTO onceover.released SELECT batch_id, %s, 0, %s, %s FROM b",
         [SOURCE.generation, offsets.start, offsets.end],
     )
 

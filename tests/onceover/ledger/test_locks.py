@@ -12,8 +12,8 @@ import pytest
 from bench.large_ledger import pipeline
 
 from onceover.config.endpoints import address
-from onceover.errors import BusyError, OnceoverError
-from onceover.ledger import batches, drivers, frontiers, losses
+from onceover.errors import BusyError, FencedError, OnceoverError
+from onceover.ledger import batches, drivers, frontiers, log_cuts, losses
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.drivers import Epoch
@@ -123,6 +123,42 @@ def test_landing_sees_a_loss_accepted_while_it_waited(writers: Writers) -> None:
     assert losses.list_stating(writers.own, writers.name, [lost]) == [NOON]
     land(writers.own)
     assert losses.list_stating(writers.own, writers.name, [lost]) == [], "it landed after all"
+
+
+COMPARED = log_cuts.Comparison(OffsetRange(FIRST, 0, 1), (), None, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("act", "error"),
+    [
+        (lambda other, epoch: batches.begin(other, epoch, 1, [OffsetRange(FIRST, 0, 1)]), FencedError),
+        (lambda other, epoch: drivers.acquire(other, epoch.pipeline, "third"), BusyError),
+        (lambda other, epoch: log_cuts.record_comparison(other, epoch.pipeline, COMPARED, None), BusyError),
+    ],
+    ids=["the old driver", "another driver", "detection"],
+)
+def test_takeover_refuses_those_that_waited_for_it(
+    writers: Writers, act: Callable[[Connection, Epoch], object], error: type[OnceoverError]
+) -> None:
+    drivers.end_epoch(writers.own, writers.epoch)
+    with writers.own.transaction():
+        drivers.acquire(writers.own, writers.name, "second")
+        running = writers.start(lambda other: act(other, writers.epoch))
+        assert not running.done()
+    with pytest.raises(error):
+        running.result(20)
+
+
+def test_takeover_waits_for_a_transaction_of_the_old_driver(writers: Writers) -> None:
+    drivers.end_epoch(writers.own, writers.epoch)
+    with writers.own.transaction():
+        drivers.require_epoch(writers.own, writers.epoch)
+        running = writers.start(lambda other: drivers.acquire(other, writers.name, "second"))
+        assert not running.done()
+        drivers.report_progress(writers.own, writers.epoch)
+    running.result(20)
+    with pytest.raises(FencedError):
+        drivers.beat(writers.own, writers.epoch)
 
 
 def test_deadlock_is_reported_without_a_traceback(writers: Writers) -> None:

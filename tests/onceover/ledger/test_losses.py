@@ -122,9 +122,9 @@ def test_unreadable_offsets_are_settled_and_not_read_again(connection: Connectio
 
 def wait_before(connection: Connection, start: int, end: int) -> None:
     connection.execute(
-        "INSERT INTO onceover.blocked (pipeline, generation, kafka_partition, start_offset, end_offset, why) "
-        "VALUES ('losses', %s, 0, %s, %s, 'a bomb')",
-        [SOURCE.generation, start, end],
+        "UPDATE onceover.kafka_partition SET unreadable = int8range(%s, %s), unreadable_why = 'a bomb' "
+        "WHERE pipeline = 'losses' AND generation = %s AND kafka_partition = 0",
+        [start, end, SOURCE.generation],
     )
 
 

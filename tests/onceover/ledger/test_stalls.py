@@ -132,9 +132,9 @@ def test_unread_records_are_no_older_than_the_last_batch(driver: Driver) -> None
 def test_progress_is_of_the_loop_and_not_of_the_heart(driver: Driver) -> None:
     driver.connection.execute("UPDATE onceover.driver SET progress_at = %s WHERE pipeline = %s", [NOON, driver.name])
     drivers.beat(driver.connection, driver.epoch)
-    assert driver.read("progress_at", "driver") == NOON
+    assert driver.read("progress_at", "driver", "ORDER BY epoch DESC") == NOON
     drivers.report_progress(driver.connection, driver.epoch)
-    assert driver.read("progress_at", "driver") > NOON
+    assert driver.read("progress_at", "driver", "ORDER BY epoch DESC") > NOON
     drivers.end_epoch(driver.connection, driver.epoch)
     drivers.acquire(driver.connection, driver.name, "another")
     with pytest.raises(FencedError):
@@ -147,7 +147,7 @@ def test_endless_restarts_are_no_progress(driver: Driver) -> None:
         driver.connection.execute(change.format(heartbeat_at), [NOON, driver.name])
         drivers.end_epoch(driver.connection, driver.epoch)
         driver.epoch = drivers.acquire(driver.connection, driver.name, "another")
-        assert (driver.read("progress_at", "driver") == NOON) == keeps_clock
+        assert (driver.read("progress_at", "driver", "ORDER BY epoch DESC") == NOON) == keeps_clock
 
 
 def test_doctor_names_a_driver_that_is_stalled(driver: Driver) -> None:

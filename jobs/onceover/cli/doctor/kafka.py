@@ -18,11 +18,11 @@ from onceover.kafka.client import Admin
 from onceover.kafka.topic import AHEAD, HOUR_MS, UNPACKED, TopicPolicy
 from onceover.ledger.hidden_offsets import list_hidden
 from onceover.ledger.log_retention import read_log_retention
-from onceover.ledger.poison import list_suspect
+from onceover.ledger.stopped_ranges import list_stopped
 from onceover.model.hidden_offsets import HiddenOffsets
 from onceover.model.pipeline import Pipeline
-from onceover.model.poison import SuspectRange
 from onceover.model.record import LARGEST_RECORD
+from onceover.model.stopped_range import StopCause, StoppedRange
 from onceover.model.wording import pluralize
 
 _T = TypeVar("_T")
@@ -89,8 +89,10 @@ def _check_transactions(check: str, pipeline: Pipeline, facts: TopicFacts) -> It
 
 def _check_suspects(check: str, pipeline: Pipeline) -> Iterator[Outcome]:
     """Name what waits for the search for a record that ends Spark."""
-    nothing: list[SuspectRange] = []
-    for each in _read(pipeline, lambda context: list_suspect(context.ledger, pipeline.name), nothing):
+    nothing: list[StoppedRange] = []
+    for each in _read(
+        pipeline, lambda context: list_stopped(context.ledger, pipeline.name, StopCause.SUSPECT), nothing
+    ):
         what = "waits while ingest searches it for a record that ends Spark, or never lets it end"
         yield Outcome(check, "note", f"{each.offsets} {what}: {each.why}")
 

@@ -41,7 +41,7 @@ def list_losses(holes: Iterable[Mapping[str, Any]], skipped: Iterable[OffsetRang
                 _build_loss(gap, now, minutes) for gap in evidence.get("gaps", ()) if gap["reason"] == Reason.EXPIRED
             ]
         elif row["kind"] == Kind.UNREADABLE:
-            ranges = parse_offset_ranges([each["offsets"] for each in evidence["blocked"]])
+            ranges = parse_offset_ranges([each["offsets"] for each in evidence["stopped"]])
             found += [Loss(offsets, "unreadable") for offsets in ranges]
         elif row["kind"] == Kind.TRUNCATED:
             found += [Loss(offsets, "overwritten") for offsets in parse_offset_ranges(evidence.get("overwritten"))]

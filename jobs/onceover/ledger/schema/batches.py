@@ -8,37 +8,32 @@ from onceover.ledger.schema.digest import DIGEST
 
 TABLES: Final = f"""
 CREATE TABLE onceover.driver (
-  pipeline text PRIMARY KEY REFERENCES onceover.pipeline,
+  holder uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
   epoch bigint NOT NULL,
   owner text NOT NULL,
   started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   heartbeat_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  progress_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   expires_at timestamptz NOT NULL,
-  holder uuid NOT NULL,
-  progress_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  superseded_at timestamptz,
+  code_version text,
+  spark_version text,
+  zone_data text,
+  UNIQUE (pipeline, epoch)
 );
-COMMENT ON TABLE onceover.driver IS 'The driver of each pipeline: one lives at a time, while it renews this lease.';
+CREATE UNIQUE INDEX ON onceover.driver (pipeline) WHERE superseded_at IS NULL;
+COMMENT ON TABLE onceover.driver IS
+  'Every driver of each pipeline: one lives at a time, the newest, while it renews its lease. A marker that names '
+  'another was written by a driver that this ledger does not know.';
 COMMENT ON COLUMN onceover.driver.holder IS
   'Fences the epoch: a ledger restored from a backup gives the same epoch again, but never the same holder.';
 COMMENT ON COLUMN onceover.driver.progress_at IS
   'When a turn of the loop last ended well; the heartbeat beats in a thread of its own, whatever hangs or fails.';
-
-CREATE TABLE onceover.driver_epoch (
-  holder uuid PRIMARY KEY,
-  pipeline text NOT NULL,
-  epoch bigint NOT NULL,
-  owner text NOT NULL,
-  started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  code_version text,
-  spark_version text,
-  zone_data text
-);
-CREATE INDEX ON onceover.driver_epoch (pipeline, epoch);
-COMMENT ON TABLE onceover.driver_epoch IS
-  'Every driver''s epoch: a marker that names another was written by a driver that this ledger does not know.';
-COMMENT ON COLUMN onceover.driver_epoch.spark_version IS
+COMMENT ON COLUMN onceover.driver.superseded_at IS 'When the next driver took over; NULL: this one is the newest.';
+COMMENT ON COLUMN onceover.driver.spark_version IS
   'Of the Spark that evaluated this driver''s records; NULL if the driver evaluated none.';
-COMMENT ON COLUMN onceover.driver_epoch.zone_data IS 'The release of Java''s time zone data, such as 2025b.';
+COMMENT ON COLUMN onceover.driver.zone_data IS 'The release of Java''s time zone data, such as 2025b.';
 
 CREATE TABLE onceover.batch (
   batch_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -55,12 +50,15 @@ CREATE TABLE onceover.batch (
   scheduling_delay_ms bigint CHECK (scheduling_delay_ms >= 0),
   batches integer NOT NULL DEFAULT 1,
   rolled_up_at timestamptz,
-  sink text NOT NULL DEFAULT 'append'
+  sink text NOT NULL DEFAULT 'append',
+  who text,
+  why text
 );
 CREATE INDEX ON onceover.batch (pipeline, batch_id) WHERE state = 'begun';
 CREATE INDEX ON onceover.batch (pipeline, batch_id DESC);
 CREATE INDEX ON onceover.batch (pipeline) WHERE state = 'superseded';
 CREATE INDEX ON onceover.batch (pipeline, batch_id) WHERE state = 'landed' AND NOT refill AND rolled_up_at IS NULL;
+CREATE INDEX ON onceover.batch (pipeline) WHERE who IS NOT NULL;
 COMMENT ON TABLE onceover.batch IS 'Batches: begun before they read, landed in one transaction, or superseded.';
 COMMENT ON COLUMN onceover.batch.batches IS
   'The number of batches that a rollup joined to it: its rows are as if it had read and landed all of them.';
@@ -70,6 +68,9 @@ COMMENT ON COLUMN onceover.batch.scheduling_delay_ms IS
   'From the submission of the batch to its start; NULL for a refill, which is not submitted.';
 COMMENT ON COLUMN onceover.batch.sink IS
   'How the batch added its rows: append, before its landings counted; transactional, in the same transaction.';
+COMMENT ON COLUMN onceover.batch.who IS
+  'Who released its records out of quarantine: such a batch read no offsets, and landed those of onceover.released. '
+  'NULL: it is no release.';
 
 CREATE TABLE onceover.batch_range (
   batch_id bigint NOT NULL REFERENCES onceover.batch,
@@ -117,7 +118,7 @@ CREATE TABLE onceover.landing_part (
 );
 COMMENT ON TABLE onceover.landing_part IS 'The digest of each landing by Kafka partition.';
 
-CREATE TABLE onceover.exact_range (
+CREATE TABLE onceover.released (
   batch_id bigint NOT NULL REFERENCES onceover.batch,
   generation text NOT NULL,
   kafka_partition integer NOT NULL,
@@ -126,15 +127,6 @@ CREATE TABLE onceover.exact_range (
   PRIMARY KEY (batch_id, generation, kafka_partition, start_offset),
   CHECK (start_offset < end_offset)
 );
-CREATE INDEX ON onceover.exact_range (generation, kafka_partition, start_offset);
-COMMENT ON TABLE onceover.exact_range IS 'The exact IDs that a batch released: it read no offset range of Kafka.';
-
-CREATE TABLE onceover.release (
-  batch_id bigint PRIMARY KEY REFERENCES onceover.batch,
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  who text NOT NULL,
-  why text NOT NULL
-);
-CREATE INDEX ON onceover.release (pipeline);
-COMMENT ON TABLE onceover.release IS 'Batches that read no offsets, but landed records out of quarantine.';
+CREATE INDEX ON onceover.released (generation, kafka_partition, start_offset);
+COMMENT ON TABLE onceover.released IS 'The offsets of the records that each release landed out of quarantine.';
 """

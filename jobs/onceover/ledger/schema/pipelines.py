@@ -99,7 +99,14 @@ CREATE TABLE onceover.kafka_partition (
   overwritten int8multirange NOT NULL DEFAULT '{}',
   records_landed bigint NOT NULL DEFAULT 0,
   records_quarantined bigint NOT NULL DEFAULT 0,
-  PRIMARY KEY (pipeline, generation, kafka_partition)
+  unreadable int8range,
+  unreadable_why text,
+  unreadable_at timestamptz,
+  suspect int8range,
+  suspect_why text,
+  suspect_at timestamptz,
+  PRIMARY KEY (pipeline, generation, kafka_partition),
+  CHECK (NOT isempty(unreadable) AND NOT isempty(suspect))
 );
 COMMENT ON TABLE onceover.kafka_partition IS
   'Kafka partitions: where reading began, up to where all has landed, and how the log compares with what landed.';
@@ -127,22 +134,12 @@ COMMENT ON COLUMN onceover.kafka_partition.overwritten IS
 COMMENT ON COLUMN onceover.kafka_partition.records_landed IS
   'Records of all landed batches, quarantine included; a record that landed twice counts twice.';
 COMMENT ON COLUMN onceover.kafka_partition.records_quarantined IS 'Those of records_landed that are in quarantine.';
-
-CREATE TABLE onceover.blocked (
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  generation text NOT NULL,
-  kafka_partition integer NOT NULL,
-  start_offset bigint NOT NULL,
-  end_offset bigint NOT NULL,
-  why text NOT NULL,
-  since timestamptz NOT NULL DEFAULT clock_timestamp(),
-  tried_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  PRIMARY KEY (pipeline, generation, kafka_partition),
-  CHECK (start_offset < end_offset)
-);
-COMMENT ON TABLE onceover.blocked IS
-  'Offsets that Kafka''s log holds and no reader gets: ingest waits before them, and reads the other Kafka partitions.';
-COMMENT ON COLUMN onceover.blocked.tried_at IS 'When a read of them failed last: ingest tries again from time to time.';
+COMMENT ON COLUMN onceover.kafka_partition.unreadable IS
+  'Offsets that Kafka''s log holds and no reader gets: ingest stops before them, and reads the other Kafka partitions.';
+COMMENT ON COLUMN onceover.kafka_partition.unreadable_at IS
+  'When a read of them failed last: ingest tries again from time to time.';
+COMMENT ON COLUMN onceover.kafka_partition.suspect IS
+  'Offsets of which a batch failed by a record: ingest stops before them while it searches for the record.';
 
 CREATE TABLE onceover.poison_record (
   pipeline text NOT NULL REFERENCES onceover.pipeline,
@@ -158,21 +155,6 @@ CREATE TABLE onceover.poison_record (
 COMMENT ON TABLE onceover.poison_record IS
   'Records that the SQL of a contract version is not evaluated for: Spark''s process died of them, or did not end.';
 COMMENT ON COLUMN onceover.poison_record.error IS 'What ended the evaluation.';
-
-CREATE TABLE onceover.suspect_range (
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  generation text NOT NULL,
-  kafka_partition integer NOT NULL,
-  start_offset bigint NOT NULL,
-  end_offset bigint NOT NULL,
-  contract_version integer NOT NULL,
-  why text NOT NULL,
-  since timestamptz NOT NULL DEFAULT clock_timestamp(),
-  PRIMARY KEY (pipeline, generation, kafka_partition),
-  CHECK (start_offset < end_offset)
-);
-COMMENT ON TABLE onceover.suspect_range IS
-  'Offsets of which a batch failed by a record: its Kafka partition waits while ingest searches for the record.';
 
 CREATE TABLE onceover.stored_offset (
   pipeline text NOT NULL REFERENCES onceover.pipeline,

@@ -1,4 +1,4 @@
-"""Kafka partitions that wait before offsets which no reader gets, while ingest goes on with the others."""
+"""Ranges that no reader gets: their Kafka partitions are stopped, while ingest goes on with the others."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from onceover.ingest.waiting import WaitingPartitions
+from onceover.ingest.stopped_partitions import StoppedPartitions
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import READ_AHEAD, KafkaSource
 from onceover.kafka.unreadable_search import find_unreadable, is_unreadable
-from onceover.ledger.blocked import end_blocked, list_blocked, record_blocked
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
-from onceover.model.blocked import Blocked
+from onceover.ledger.stopped_ranges import end_stopped, list_stopped, record_stopped
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.stopped_range import StopCause, StoppedRange
 
 log = logging.getLogger(__name__)
 
 
-class BlockedPartitions:
-    """The waiting Kafka partitions of one driver's pipeline. The ledger keeps them, so that a person sees them and the
-    next driver does not die of them."""
+class UnreadableRanges:
+    """Those of one driver's pipeline. The ledger keeps them, so that a person sees them and the next driver does not
+    die of them."""
 
     def __init__(self, connection: Connection, epoch: Epoch, open_log: Callable[[TopicFacts], KafkaSource]) -> None:
         self._connection, self._epoch, self._open_log = connection, epoch, open_log
-        self.waiting = WaitingPartitions()
+        self.stopped = StoppedPartitions()
         self._careful: dict[KafkaPartition, int] = {}  # up to that offset
 
     def look(self, facts: TopicFacts, at: Mapping[int, int]) -> None:
         """Read again what is due, and end what reading, which continues at `at`, has passed."""
-        waiting: dict[KafkaPartition, OffsetRange] = {}
-        for each in list_blocked(self._connection, self._epoch.pipeline):
+        stopped: dict[KafkaPartition, OffsetRange] = {}
+        for each in list_stopped(self._connection, self._epoch.pipeline, StopCause.UNREADABLE):
             source, reading = each.offsets.source, at.get(each.offsets.source.kafka_partition, 0)
             left = OffsetRange(source, max(each.offsets.start, reading), max(each.offsets.end, reading))
             if source.generation != facts.generation or not len(left):
-                end_blocked(self._connection, self._epoch.pipeline, source)
+                end_stopped(self._connection, self._epoch.pipeline, StopCause.UNREADABLE, source)
             elif not each.is_due or self._is_still_there(replace(each, offsets=left), facts):
-                waiting[source] = left
+                stopped[source] = left
             else:
                 log.info("%s can be read again", each.offsets)
-                end_blocked(self._connection, self._epoch.pipeline, source)
-        self.waiting = WaitingPartitions.at(waiting.values(), at)
+                end_stopped(self._connection, self._epoch.pipeline, StopCause.UNREADABLE, source)
+        self.stopped = StoppedPartitions.at(stopped.values(), at)
 
     def find(self, ranges: Sequence[OffsetRange], facts: TopicFacts) -> bool:
         """Record which of these ranges, whose read failed, have offsets that no reader gets. Return whether to go on:
@@ -61,20 +61,20 @@ class BlockedPartitions:
     def is_careful(self, ranges: Iterable[OffsetRange]) -> bool:
         """Return whether nothing may be read ahead of these ranges: a reader might die of it."""
         return any(
-            each.source in self.waiting.sources or each.start < self._careful.get(each.source, 0) for each in ranges
+            each.source in self.stopped.sources or each.start < self._careful.get(each.source, 0) for each in ranges
         )
 
-    def _is_still_there(self, blocked: Blocked, facts: TopicFacts) -> bool:
+    def _is_still_there(self, stopped: StoppedRange, facts: TopicFacts) -> bool:
         """Read the first offset alone: where the others end was searched before."""
-        source, start = blocked.offsets.source, blocked.offsets.start
-        return is_unreadable(self._open_log(facts), source.kafka_partition, start) and self._record([blocked])
+        source, start = stopped.offsets.source, stopped.offsets.start
+        return is_unreadable(self._open_log(facts), source.kafka_partition, start) and self._record([stopped])
 
-    def _probe(self, ranges: Iterable[OffsetRange], facts: TopicFacts) -> list[Blocked]:
+    def _probe(self, ranges: Iterable[OffsetRange], facts: TopicFacts) -> list[StoppedRange]:
         source = self._open_log(facts)
         found = [find_unreadable(source, each, facts.end[each.source.kafka_partition]) for each in ranges]
         return [each for each in found if each is not None]
 
-    def _record(self, found: Sequence[Blocked]) -> bool:
+    def _record(self, found: Sequence[StoppedRange]) -> bool:
         if found:
-            record_blocked(self._connection, self._epoch, found)
+            record_stopped(self._connection, self._epoch, StopCause.UNREADABLE, found)
         return bool(found)
