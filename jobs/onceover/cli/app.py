@@ -10,8 +10,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from onceover import __version__
+from onceover.cli.command import AnyCommand
 from onceover.cli.exit_codes import format_epilog
-from onceover.cli.lazy import AnyCommand, LazyGroup, make_group
+from onceover.cli.lazy import LazyGroup
 from onceover.cli.output import print_error
 from onceover.errors import OnceoverError
 
@@ -43,7 +44,7 @@ class Program(LazyGroup):
         """Add the groups that other installed packages register, like the embedded stack's, to the last panel."""
         for point in entry_points(group="onceover.commands"):
             if point.name not in self.commands:
-                self.commands[point.name] = make_group(point.load())
+                self.commands[point.name] = typer.main.get_group(point.load())
                 self.commands[point.name].rich_help_panel = list(self.panels)[-1]  # type: ignore[attr-defined]
 
     def main(

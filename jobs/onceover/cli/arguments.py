@@ -1,9 +1,10 @@
-"""Arguments that several commands share: a pipeline's name, times, a reason, `--json`; and the caller's name."""
+"""Arguments that several commands share: a pipeline's name, times, a reason, `--dry-run`; and the caller's name."""
 
 from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -20,6 +21,7 @@ def complete_name(begun: str) -> list[str]:
         return []  # while a shell completes a word, an error has no place to be shown
 
 
+NO_PIPELINE = "there is no pipeline; write a TOML into pipelines/, its name is the pipeline's"
 PipelineName = Annotated[
     str,
     typer.Argument(
@@ -40,7 +42,17 @@ ToIfAny = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End o
 Reason = Annotated[
     str | None, typer.Option("--reason", metavar="TEXT", help="Why you do this; kept in the ledger. Required to write.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
+ReasonOrDefault = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="Why you do this; kept in the ledger with your name.")
+]
+
+
+def refuse_others(action: str, *options: tuple[str, bool, Sequence[str]]) -> None:
+    """Raise UsageError for an option that is given and is for other actions: each has a name, whether it is given, and
+    its actions."""
+    for name, is_given, actions in options:
+        if is_given and action not in actions:
+            raise UsageError(f"{action} takes no {name}; that is for {' and '.join(actions)}")
 
 
 def require_reason(reason: str | None, what: str, otherwise: str = "", option: str = "--reason") -> str:

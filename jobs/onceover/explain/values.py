@@ -7,7 +7,7 @@ from typing import Any
 
 from onceover.explain.finding_text import describe_finding
 from onceover.explain.gather import WindowFacts
-from onceover.explain.view import describe_certificate_basis, describe_verdict
+from onceover.explain.view import describe_certificate_basis, describe_notes, describe_verdict
 
 
 def describe_window(known: WindowFacts) -> dict[str, object]:
@@ -18,6 +18,7 @@ def describe_window(known: WindowFacts) -> dict[str, object]:
         "end": known.window.end,
         "state": known.state,
         "verdict": describe_verdict(known),
+        "notes": describe_notes(known),
         "findings": [_describe_finding(row, known) for row in known.findings],
         "findings_of_pipeline": [{"kind": f.kind, "evidence": f.evidence} for f in known.of_pipeline],
         "judged_now": known.judged is not None,

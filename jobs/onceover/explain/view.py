@@ -24,6 +24,8 @@ _VERDICTS = {
     "damaged": "It is certified, so its aggregates are right; but its raw is damaged, and would not give them again.",
 }
 
+NO_LANDING = "No batch has landed records in this window."
+
 _LOST_AS = {
     "unreadable": "that Kafka holds and no reader gets",
     "overwritten": "that had, or may have had, other records as well, which Kafka lost before they were read",
@@ -38,6 +40,16 @@ def describe_verdict(facts: WindowFacts) -> str:
         if records
     ]
     return _describe_state(facts) + "".join(skipped)
+
+
+def describe_notes(facts: WindowFacts) -> list[str]:
+    """List why the window is blocked, and why it is not judged now, if so."""
+    notes = []
+    if why := facts.rows["window"]["blocked_why"]:
+        notes.append(f"Blocked because: {why}")
+    if facts.judged is None and facts.state != "open":
+        notes.append(f"Not judged now; the ledger's last findings follow: {facts.not_judged}")
+    return notes
 
 
 def _describe_state(facts: WindowFacts) -> str:

@@ -9,6 +9,8 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from onceover.explain.page.strip import MEANINGS
+from onceover.explain.plan import describe_plan
+from onceover.explain.view import NO_LANDING
 from onceover.model.reason import REASON_LENGTH
 from onceover.model.ticket import TICKET_LENGTH
 from onceover.model.window import format_moment
@@ -72,10 +74,12 @@ _ENVIRONMENT.filters |= {
 }
 _ENVIRONMENT.globals |= {
     "below": point_below,
+    "describe_plan": describe_plan,
     "glyphs": GLYPHS,
     "meanings": MEANINGS,
     "reason_length": REASON_LENGTH,
     "ticket_length": TICKET_LENGTH,
+    "no_landing": NO_LANDING,
     "no_repairs": NO_REPAIRS,
     "to_pipeline": addresses.locate_pipeline,
     "to_window": addresses.locate_window,

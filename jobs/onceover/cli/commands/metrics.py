@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 from prometheus_client import generate_latest
 
-from onceover.cli.exit_codes import TRY_LATER, format_epilog
+from onceover.cli.command import command
+from onceover.cli.exit_codes import TRY_LATER
 from onceover.cli.output import print_error, print_progress
 from onceover.observability.exporter import LedgerCollector, create_registry, serve_metrics
 
@@ -26,20 +27,15 @@ OverdueMinutes = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            "onceover metrics",
-            "onceover metrics --port 9500 --overdue-minutes 30",
-            "onceover metrics --once | grep onceover_windows",
-            codes={
-                0: "a signal stopped it; with --once, the metrics were printed",
-                TRY_LATER: "the port is taken; with --once, the ledger does not answer",
-            },
-        )
-    )(metrics)
-
-
+@command(
+    "onceover metrics",
+    "onceover metrics --port 9500 --overdue-minutes 30",
+    "onceover metrics --once | grep onceover_windows",
+    codes={
+        0: "a signal stopped it; with --once, the metrics were printed",
+        TRY_LATER: "the port is taken; with --once, the ledger does not answer",
+    },
+)
 def metrics(port: Port = 9464, once: Once = False, overdue_minutes: OverdueMinutes = 60) -> None:
     """Serve metrics of all pipelines at /metrics, in Prometheus' format, until SIGTERM or Ctrl-C.
 
