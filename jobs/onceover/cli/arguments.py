@@ -5,13 +5,23 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from onceover.config.pipelines import names
 from onceover.errors import OnceoverError, UsageError
 from onceover.model.reason import clean_reason
+
+
+def option(name: str, metavar: str, help: str, *names: str, **more: Any) -> Any:
+    """Return an option with a value; `names` are others for it."""
+    return typer.Option(name, *names, metavar=metavar, help=help, **more)
+
+
+def flag(name: str, help: str) -> Any:
+    """Return an option without a value."""
+    return option(name, "", help)
 
 
 def complete_name(begun: str) -> list[str]:
@@ -31,20 +41,15 @@ PipelineName = Annotated[
 WindowStart = Annotated[
     str, typer.Argument(metavar="WINDOW", help="Start of a window with its zone, like 2013-01-01T05:00Z.")
 ]
-From = Annotated[str, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
-To = Annotated[str, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
-FromIfAny = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
+From = Annotated[str, option("--from", "TIME", "Start of the first window.")]
+To = Annotated[str, option("--to", "TIME", "End of the last window; exclusive.")]
+FromIfAny = Annotated[str | None, option("--from", "TIME", "Start of the first window.")]
 FromWithTo = Annotated[
-    str | None,
-    typer.Option("--from", metavar="TIME", help="Start of the first window; needs --to. Default: all windows."),
+    str | None, option("--from", "TIME", "Start of the first window; needs --to. Default: all windows.")
 ]
-ToIfAny = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
-Reason = Annotated[
-    str | None, typer.Option("--reason", metavar="TEXT", help="Why you do this; kept in the ledger. Required to write.")
-]
-ReasonOrDefault = Annotated[
-    str, typer.Option("--reason", metavar="TEXT", help="Why you do this; kept in the ledger with your name.")
-]
+ToIfAny = Annotated[str | None, option("--to", "TIME", "End of the last window; exclusive.")]
+Reason = Annotated[str | None, option("--reason", "TEXT", "Why you do this; kept in the ledger. Required to write.")]
+ReasonOrDefault = Annotated[str, option("--reason", "TEXT", "Why you do this; kept in the ledger with your name.")]
 
 
 def refuse_others(action: str, *options: tuple[str, bool, Sequence[str]]) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from onceover.cli.arguments import flag
 from onceover.cli.command import command
 from onceover.cli.output import Answer, Table, get_stderr
 from onceover.config import endpoints
@@ -13,10 +14,7 @@ from onceover.ledger.migrate import upgrade_schema
 from onceover.printable import escape
 from onceover_local.stack import Stack, surroundings
 
-Cluster = Annotated[
-    bool,
-    typer.Option("--cluster", help="Start three DataNodes, and Spark with a master and two workers."),
-]
+Cluster = Annotated[bool, flag("--cluster", "Start three DataNodes, and Spark with a master and two workers.")]
 Parts = Annotated[
     list[str] | None,
     typer.Argument(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import From, PipelineName, Reason, To, get_user, require_reason
+from onceover.cli.arguments import From, PipelineName, Reason, To, flag, get_user, require_reason
 from onceover.cli.command import command
 from onceover.cli.output import Answer
 from onceover.cli.ranges import resolve_range
@@ -27,15 +27,9 @@ Range = Annotated[
 ]
 
 
-Unreadable = Annotated[
-    bool,
-    typer.Option("--unreadable", metavar="", help="Kafka's log holds these offsets, but every read of them fails."),
-]
+Unreadable = Annotated[bool, flag("--unreadable", "Kafka's log holds these offsets, but every read of them fails.")]
 Overwritten = Annotated[
-    bool,
-    typer.Option(
-        "--overwritten", metavar="", help="These offsets landed; a cut log had other records there, and lost them too."
-    ),
+    bool, flag("--overwritten", "These offsets landed; a cut log had other records there, and lost them too.")
 ]
 
 

@@ -26,7 +26,7 @@ def audit(pipeline: PipelineName, start: FromIfAny = None, end: ToIfAny = None) 
     Changes nothing but the ledger's table `onceover.audit`, which keeps the result.
     """
     with open_pipeline(pipeline, "audit") as context:
-        chosen = resolve_range_if_any(context, start, end, "give both --from and --to, or neither for all windows")
+        chosen = resolve_range_if_any(context, start, end)
         audit_id = audit_service.request_audit(
             context, "log", start=chosen.start if chosen else None, end=chosen.end if chosen else None, who=get_user()
         )

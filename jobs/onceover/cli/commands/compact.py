@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import typer
-
-from onceover.cli.arguments import FromWithTo, PipelineName, ReasonOrDefault, ToIfAny, get_user, require_reason
+from onceover.cli.arguments import (
+    FromWithTo,
+    PipelineName,
+    ReasonOrDefault,
+    ToIfAny,
+    flag,
+    get_user,
+    option,
+    require_reason,
+)
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
-from onceover.cli.output import Answer, Table, print_progress
+from onceover.cli.output import Answer, Table
 from onceover.cli.ranges import resolve_range_if_any
-from onceover.cli.spark_entry import make_command, read_result
+from onceover.cli.spark_entry import run_job
 from onceover.compaction.found import list_due
 from onceover.config.duration import DURATION_RULE, parse_duration
 from onceover.context import PipelineContext, open_pipeline
@@ -22,12 +29,9 @@ from onceover.model.window import WindowRange, format_moment
 from onceover.model.wording import pluralize
 
 OlderThan = Annotated[
-    str,
-    typer.Option(
-        "--older-than", metavar="DURATION", help="Only windows without a new record for that long, like 90d or 0s."
-    ),
+    str, option("--older-than", "DURATION", "Only windows without a new record for that long, like 90d or 0s.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list what would be written; write nothing.")]
+DryRun = Annotated[bool, flag("--dry-run", "Only list what would be written; write nothing.")]
 
 
 @command(
@@ -58,9 +62,7 @@ def compact(
     command may be killed, repeated, or run by two at once.
     """
     with open_pipeline(pipeline, "compact") as context:
-        window_range = resolve_range_if_any(
-            context, start, end, "--from and --to belong together; leave both out for every certified window"
-        )
+        window_range = resolve_range_if_any(context, start, end)
         older_than_ms = parse_duration(older_than)
         if older_than_ms is None:
             raise UsageError(f"--older-than: {older_than[:40]!r} is not a duration; {DURATION_RULE}")
@@ -105,13 +107,13 @@ def _list_due(context: PipelineContext, older_than_ms: int, window_range: Window
 
 def _run_job(pipeline: str, older_than_ms: int, window_range: WindowRange | None, why: str) -> list[Mapping[str, Any]]:
     """Run `jobs/compact.py` and return each window's result."""
-    print_progress("starting Spark")
     within = (
         ("--from", format_moment(window_range.start), "--to", format_moment(window_range.end)) if window_range else ()
     )
-    command = make_command("compact.py", "--pipeline", pipeline, "--older-than-ms", str(older_than_ms), *within,
-                           f"--who={get_user()}", f"--why={why}")  # fmt: skip
-    results: list[Mapping[str, Any]] = read_result(command)
+    results: list[Mapping[str, Any]] = run_job(
+        "compact.py", "--pipeline", pipeline, "--older-than-ms", str(older_than_ms), *within, f"--who={get_user()}",
+        f"--why={why}",
+    )  # fmt: skip
     return results
 
 

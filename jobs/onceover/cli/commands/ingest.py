@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import PipelineName
+from onceover.cli.arguments import PipelineName, flag
 from onceover.cli.command import command
 from onceover.cli.spark_entry import make_command
 from onceover.config.pipelines import find_file, names
@@ -29,7 +29,7 @@ from onceover.ingest.supervisor import Supervisor
 )
 def ingest(
     pipeline: PipelineName = "",
-    every: Annotated[bool, typer.Option("--all", help="Run every pipeline, each in its own process.")] = False,
+    every: Annotated[bool, flag("--all", "Run every pipeline, each in its own process.")] = False,
 ) -> None:
     """Land a pipeline's records in window files and update its near-real-time aggregates, until a signal stops it.
 

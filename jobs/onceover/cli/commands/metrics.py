@@ -10,20 +10,16 @@ from typing import Annotated
 import typer
 from prometheus_client import generate_latest
 
+from onceover.cli.arguments import flag, option
 from onceover.cli.command import command
 from onceover.cli.exit_codes import TRY_LATER
 from onceover.cli.output import print_error, print_progress
 from onceover.observability.exporter import LedgerCollector, create_registry, serve_metrics
 
-Port = Annotated[
-    int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port on loopback; 0 takes a free one.")
-]
-Once = Annotated[bool, typer.Option("--once", metavar="", help="Print the metrics and exit.")]
+Port = Annotated[int, option("--port", "PORT", "Port on loopback; 0 takes a free one.", min=0, max=65535)]
+Once = Annotated[bool, flag("--once", "Print the metrics and exit.")]
 OverdueMinutes = Annotated[
-    int,
-    typer.Option(
-        "--overdue-minutes", metavar="N", min=1, help="Minutes after which a closed, uncertified window is overdue."
-    ),
+    int, option("--overdue-minutes", "N", "Minutes after which a closed, uncertified window is overdue.", min=1)
 ]
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from onceover.cli.arguments import PipelineName, Reason, get_user, refuse_others, require_reason
+from onceover.cli.arguments import PipelineName, Reason, flag, get_user, option, refuse_others, require_reason
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import Answer, Table
@@ -21,33 +20,19 @@ from onceover.model.wording import pluralize
 from onceover.offset_stores.admin import copy_offsets, inspect_offsets, set_offsets
 from onceover.offset_stores.store import MOST
 
-
-class OffsetsAction(StrEnum):
-    """An action on stored offsets."""
-
-    SHOW = "show"
-    SET = "set"
-    COPY = "copy"
-
-
-Do = Annotated[OffsetsAction, typer.Argument(metavar="ACTION", help="show, set or copy.")]
+Do = Annotated[Literal["show", "set", "copy"], typer.Argument(metavar="ACTION", help="show, set or copy.")]
 Values = Annotated[
     list[str] | None,
     typer.Argument(metavar="PARTITION=OFFSET", help="With set: a Kafka partition and the next offset to read from it."),
 ]
-To = Annotated[
-    str | None, typer.Option("--to", metavar="STORE", help=f"With copy: the new store, {', '.join(OFFSET_STORES)}.")
-]
-At = Annotated[
-    str,
-    typer.Option("--path", metavar="PATH", help="With copy to file, hdfs or checkpoint: where to keep the offsets."),
-]
+To = Annotated[str | None, option("--to", "STORE", f"With copy: the new store, {', '.join(OFFSET_STORES)}.")]
+At = Annotated[str, option("--path", "PATH", "With copy to file, hdfs or checkpoint: where to keep the offsets.")]
 
 PastEnd = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--past-end",
-        help="With set: an offset may lie beyond the log's end, for the log was cut after it was read so far. Once "
+        "With set: an offset may lie beyond the log's end, for the log was cut after it was read so far. Once "
         "ingest has started with it, it cannot be lowered.",
     ),
 ]
@@ -83,18 +68,14 @@ def offsets(
     with open_pipeline(pipeline, "offsets") as context:
         refuse_others(
             action,
-            ("PARTITION=OFFSET", bool(values), (OffsetsAction.SET,)),
-            ("--to", to is not None, (OffsetsAction.COPY,)),
-            ("--path", bool(path), (OffsetsAction.COPY,)),
-            ("--past-end", past_end, (OffsetsAction.SET,)),
+            ("PARTITION=OFFSET", bool(values), ("set",)),
+            ("--to", to is not None, ("copy",)),
+            ("--path", bool(path), ("copy",)),
+            ("--past-end", past_end, ("set",)),
         )
-        match action:
-            case OffsetsAction.SHOW:
-                return _show(context)
-            case OffsetsAction.SET:
-                return _set(context, values or (), reason, past_end=past_end)
-            case OffsetsAction.COPY:
-                return _copy(context, to, path, reason)
+        if action == "set":
+            return _set(context, values or (), reason, past_end=past_end)
+        return _copy(context, to, path, reason) if action == "copy" else _show(context)
 
 
 def _show(context: PipelineContext) -> Answer:

@@ -6,9 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Annotated
 
-import typer
-
-from onceover.cli.arguments import From, PipelineName, Reason, To, get_user, require_reason
+from onceover.cli.arguments import From, PipelineName, Reason, To, flag, get_user, option, require_reason
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import Answer, print_progress
@@ -23,26 +21,20 @@ from onceover.ledger.windows import list_windows
 from onceover.repair import service as repair_service
 from onceover.repair.range_outcome import judge_range
 
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", metavar="", help="Only list what would be read and changed; write nothing.")
-]
-Force = Annotated[
-    bool, typer.Option("--force", metavar="", help="Rebuild right and certified windows of the range as well.")
-]
+DryRun = Annotated[bool, flag("--dry-run", "Only list what would be read and changed; write nothing.")]
+Force = Annotated[bool, flag("--force", "Rebuild right and certified windows of the range as well.")]
 ByValue = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--by-value",
-        metavar="",
-        help="Rebuild all windows of the range by their records' Kafka values, not by the columns in their lines; so "
+        "Rebuild all windows of the range by their records' Kafka values, not by the columns in their lines; so "
         "does each later repair of them.",
     ),
 ]
 
 
 Plan = Annotated[
-    str | None,
-    typer.Option("--plan", metavar="TOKEN", help="Repair only what a --dry-run with this token showed; else exit 1."),
+    str | None, option("--plan", "TOKEN", "Repair only what a --dry-run with this token showed; else exit 1.")
 ]
 
 

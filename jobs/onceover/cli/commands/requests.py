@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
-
-from onceover.cli.arguments import PipelineName, Reason, get_user, require_reason
+from onceover.cli.arguments import PipelineName, Reason, flag, get_user, option, require_reason
 from onceover.cli.command import command
 from onceover.cli.output import Answer, Table
 from onceover.context import open_pipeline
@@ -15,10 +13,8 @@ from onceover.errors import UsageError
 from onceover.ledger.request_list import cancel_request, list_requests
 from onceover.model.wording import pluralize
 
-All = Annotated[bool, typer.Option("--all", metavar="", help="List requests that have ended too, the last 1,000.")]
-Cancel = Annotated[
-    int | None, typer.Option("--cancel", metavar="REQUEST", help="Cancel the windows of this request that still wait.")
-]
+All = Annotated[bool, flag("--all", "List requests that have ended too, the last 1,000.")]
+Cancel = Annotated[int | None, option("--cancel", "REQUEST", "Cancel the windows of this request that still wait.")]
 
 
 @command(

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
-
-from onceover.cli.arguments import PipelineName, Reason, WindowStart, get_user, require_reason
+from onceover.cli.arguments import PipelineName, Reason, WindowStart, flag, get_user, require_reason
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import Answer, Part, print_progress
 from onceover.cli.ranges import resolve_window
-from onceover.cli.spark_entry import make_command, read_result, run_entry
+from onceover.cli.spark_entry import make_command, run_job, run_entry
 from onceover.context import open_pipeline
 from onceover.ledger import rereads
 from onceover.model.offsets import OffsetRange
@@ -22,9 +20,7 @@ from onceover.repair import service as repair_service
 from onceover.repair.service import Confirmation
 
 _MOST_SHOWN = 10
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", metavar="", help="Only list what raw lacks and Kafka holds; write nothing.")
-]
+DryRun = Annotated[bool, flag("--dry-run", "Only list what raw lacks and Kafka holds; write nothing.")]
 
 
 @command(
@@ -49,11 +45,10 @@ def reread(pipeline: PipelineName, window: WindowStart, dry_run: DryRun = False,
         context.require_same_contract()
         if not dry_run:
             context.require_own_root()
-        print_progress("starting Spark, which compares the window's raw with what landed")
-        command = make_command(
-            "reread.py", "--pipeline", context.name, "--window", str(chosen), f"--who={get_user()}", *why
-        )
-        plan: Mapping[str, Any] = read_result(command)
+        plan: Mapping[str, Any] = run_job(
+            "reread.py", "--pipeline", context.name, "--window", str(chosen), f"--who={get_user()}", *why,
+            doing=", which compares the window's raw with what landed",
+        )  # fmt: skip
         done, code, is_waiting = None, 0, False
         refused: Sequence[tuple[OffsetRange, str]] = ()
         if plan["request_id"] is not None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from onceover.cli.arguments import PipelineName, Reason, WindowStart, get_user, require_reason
+from onceover.cli.arguments import PipelineName, Reason, WindowStart, get_user, option, require_reason
 from onceover.cli.command import command
 from onceover.cli.exit_codes import TRY_LATER
 from onceover.cli.output import Answer
@@ -15,9 +13,7 @@ from onceover.context import open_pipeline
 from onceover.model.wording import format_records, pluralize
 from onceover.repair import revisions
 
-Revision = Annotated[
-    int | None, typer.Option("--revision", metavar="N", help="Number of a kept revision. Default: the last one.")
-]
+Revision = Annotated[int | None, option("--revision", "N", "Number of a kept revision. Default: the last one.")]
 
 
 @command(

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated
 
-import typer
-
-from onceover.cli.arguments import PipelineName, ReasonOrDefault, get_user, require_reason
+from onceover.cli.arguments import PipelineName, ReasonOrDefault, flag, get_user, require_reason
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import Answer, Occasionally, Part, Table
@@ -21,12 +19,9 @@ from onceover.retention.service import ExpiryDue, ExpiryResult, expire, plan_exp
 
 _BY_THE_POLICY = "by the policy"
 
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list what would expire; write nothing.")]
+DryRun = Annotated[bool, flag("--dry-run", "Only list what would expire; write nothing.")]
 AdoptMissing = Annotated[
-    bool,
-    typer.Option(
-        "--adopt-missing", metavar="", help="Declare windows and days expired whose raw is lost; needs --reason."
-    ),
+    bool, flag("--adopt-missing", "Declare windows and days expired whose raw is lost; needs --reason.")
 ]
 
 

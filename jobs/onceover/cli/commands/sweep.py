@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-import typer
-
-from onceover.cli.arguments import FromWithTo, PipelineName, ToIfAny
+from onceover.cli.arguments import FromWithTo, PipelineName, ToIfAny, flag
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import Answer, Occasionally, Part, Table
@@ -17,7 +15,7 @@ from onceover.detection.sweep import SweepResult, sweep_pipeline
 from onceover.model.window import format_moment
 from onceover.model.wording import pluralize
 
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list what differs; write nothing.")]
+DryRun = Annotated[bool, flag("--dry-run", "Only list what differs; write nothing.")]
 
 
 @command(
@@ -39,9 +37,7 @@ def sweep(pipeline: PipelineName, start: FromWithTo = None, end: ToIfAny = None,
     """
     progress = Occasionally()
     with open_pipeline(pipeline, "sweep") as context:
-        window_range = resolve_range_if_any(
-            context, start, end, "--from and --to belong together; leave both out to sweep every certified window"
-        )
+        window_range = resolve_range_if_any(context, start, end)
         swept = sweep_pipeline(
             context,
             window_range,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
-from onceover.cli.arguments import FromIfAny, PipelineName, ToIfAny, get_user
+from onceover.cli.arguments import FromIfAny, PipelineName, ToIfAny, flag, get_user, option
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED
 from onceover.cli.output import Answer, Table
@@ -19,14 +17,9 @@ from onceover.model.reason import clean_reason
 from onceover.model.ticket import clean_ticket
 from onceover.model.wording import pluralize
 
-Ticket = Annotated[
-    str | None, typer.Option("--ticket", metavar="TEXT", help="Where others find what you do about the windows.")
-]
-Release = Annotated[bool, typer.Option("--release", metavar="", help="Release the windows of the range.")]
-Over = Annotated[
-    str | None,
-    typer.Option("--reason", metavar="TEXT", help="Why you take windows from another person, or release theirs."),
-]
+Ticket = Annotated[str | None, option("--ticket", "TEXT", "Where others find what you do about the windows.")]
+Release = Annotated[bool, flag("--release", "Release the windows of the range.")]
+Over = Annotated[str | None, option("--reason", "TEXT", "Why you take windows from another person, or release theirs.")]
 
 
 @command(

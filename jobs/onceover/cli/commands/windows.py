@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
-import typer
-
-from onceover.cli.arguments import FromIfAny, PipelineName, ToIfAny
+from onceover.cli.arguments import FromIfAny, PipelineName, ToIfAny, option
 from onceover.cli.command import AsJson, command
 from onceover.cli.output import Answer, Part, Table
 from onceover.cli.ranges import resolve_range, resolve_window
@@ -26,11 +24,7 @@ _MOST_SHOWN = 1_000
 
 State = Annotated[
     str | None,
-    typer.Option(
-        "--state",
-        metavar="STATE",
-        help="Only open, closed, failed, repairing, blocked, certified, damaged or expired windows.",
-    ),
+    option("--state", "STATE", "Only open, closed, failed, repairing, blocked, certified, damaged or expired windows."),
 ]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from onceover.cli.arguments import PipelineName
 from onceover.cli.command import command
 from onceover.cli.exit_codes import TRY_LATER
-from onceover.cli.output import Answer, Part, print_progress
-from onceover.cli.spark_entry import make_command, read_result
+from onceover.cli.output import Answer, Part
+from onceover.cli.spark_entry import run_job
 from onceover.context import open_pipeline
 from onceover.model.wording import pluralize
 
@@ -30,8 +30,7 @@ def rebuild(pipeline: PipelineName) -> Answer:
     with open_pipeline(pipeline, "rebuild") as context:
         context.require_addresses("postgres", "kafka")
         name = context.name
-    print_progress("starting Spark, which reads all of raw")
-    result = read_result(make_command("rebuild_ledger.py", "--pipeline", name))
+    result = run_job("rebuild_ledger.py", "--pipeline", name, doing=", which reads all of raw")
     return Answer(result, describe(name, result))
 
 

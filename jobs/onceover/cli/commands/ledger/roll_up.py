@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from onceover.cli.arguments import PipelineName
+from onceover.cli.arguments import PipelineName, flag
 from onceover.cli.command import command
 from onceover.cli.exit_codes import TRY_LATER
 from onceover.cli.output import Answer, Occasionally
 from onceover.context import open_pipeline
 from onceover.retention.rollup import RollupResult, roll_up_batches
 
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only count what would be joined; write nothing.")]
+DryRun = Annotated[bool, flag("--dry-run", "Only count what would be joined; write nothing.")]
 
 
 @command(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from onceover.cli.arguments import PipelineName, get_user, require_reason
+from onceover.cli.arguments import PipelineName, get_user, option, require_reason
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import Answer
@@ -15,16 +13,10 @@ from onceover.kafka.topic import read_cluster_id
 from onceover.model.window import format_moment
 
 Reason = Annotated[
-    str | None,
-    typer.Option(
-        "--reason", "--why", metavar="TEXT", help="Why you do this; kept in the ledger and in the marker. Required."
-    ),
+    str | None, option("--reason", "TEXT", "Why you do this; kept in the ledger and in the marker. Required.", "--why")
 ]
 Cluster = Annotated[
-    str | None,
-    typer.Option(
-        "--kafka-cluster", metavar="ID", help="ID of the Kafka cluster that replaces the marked one for good."
-    ),
+    str | None, option("--kafka-cluster", "ID", "ID of the Kafka cluster that replaces the marked one for good.")
 ]
 
 

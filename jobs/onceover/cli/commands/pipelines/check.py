@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onceover.cli.arguments import NO_PIPELINE, complete_name
+from onceover.cli.arguments import NO_PIPELINE, complete_name, flag, option
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, WRONG_TOML
 from onceover.cli.output import Answer, Table
@@ -31,11 +31,9 @@ Name = Annotated[
 ]
 Sample = Annotated[
     int | None,
-    typer.Option(
-        "--sample", metavar="N", min=1, max=10_000, help="Show what the contract makes of the topic's last N records."
-    ),
+    option("--sample", "N", "Show what the contract makes of the topic's last N records.", min=1, max=10_000),
 ]
-NoSpark = Annotated[bool, typer.Option("--no-spark", metavar="", help="Do not check SQL, which needs Spark.")]
+NoSpark = Annotated[bool, flag("--no-spark", "Do not check SQL, which needs Spark.")]
 
 
 @command(

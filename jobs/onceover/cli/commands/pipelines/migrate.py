@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-import typer
-
-from onceover.cli.arguments import PipelineName, Reason, get_user, require_reason
+from onceover.cli.arguments import PipelineName, Reason, flag, get_user, require_reason
 from onceover.cli.command import command
 from onceover.cli.exit_codes import TRY_LATER, WRONG_TOML
 from onceover.cli.output import Answer, Part, Table
@@ -19,7 +17,7 @@ from onceover.ingest.cutover import Check, Migration
 from onceover.model.contract import Columns, Contract
 from onceover.spark.contract_diff import check_change
 
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list what would change; write nothing.")]
+DryRun = Annotated[bool, flag("--dry-run", "Only list what would change; write nothing.")]
 
 
 @command(

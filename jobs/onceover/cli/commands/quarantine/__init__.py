@@ -4,12 +4,11 @@ the contract has a window for them."""
 from __future__ import annotations
 
 from datetime import date
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from onceover.cli.arguments import PipelineName, refuse_others
+from onceover.cli.arguments import PipelineName, flag, option, refuse_others
 from onceover.cli.command import command
 from onceover.cli.commands.quarantine.contents import list_days, show_records
 from onceover.cli.commands.quarantine.release import release
@@ -20,34 +19,16 @@ from onceover.errors import UsageError
 from onceover.ledger.releases import list_releases
 from onceover.quarantine.reader import ReleasedIds
 
-
-class QuarantineAction(StrEnum):
-    """An action on a pipeline's quarantine."""
-
-    LIST = "list"
-    SHOW = "show"
-    RELEASE = "release"
-
-
-Do = Annotated[QuarantineAction, typer.Argument(metavar="ACTION", help="list, show or release.")]
-Day = Annotated[
-    str | None,
-    typer.Option("--day", metavar="DATE", help="Only records quarantined on this day, UTC. Default: all days."),
-]
+Do = Annotated[Literal["list", "show", "release"], typer.Argument(metavar="ACTION", help="list, show or release.")]
+Day = Annotated[str | None, option("--day", "DATE", "Only records quarantined on this day, UTC. Default: all days.")]
 Reason = Annotated[
-    str | None,
-    typer.Option("--reason", metavar="TEXT", help="With show or release: only records whose reason contains TEXT."),
+    str | None, option("--reason", "TEXT", "With show or release: only records whose reason contains TEXT.")
 ]
 Why = Annotated[
-    str | None,
-    typer.Option("--why", metavar="TEXT", help="With release: why you do this; kept in the ledger with your name."),
+    str | None, option("--why", "TEXT", "With release: why you do this; kept in the ledger with your name.")
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", metavar="", help="With release: only list what would land; write nothing.")
-]
-Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", min=1, help="With show: at most N records. Default: 20.")
-]
+DryRun = Annotated[bool, flag("--dry-run", "With release: only list what would land; write nothing.")]
+Limit = Annotated[int | None, option("--limit", "N", "With show: at most N records. Default: 20.", min=1)]
 
 
 @command(
@@ -82,22 +63,21 @@ def quarantine(
     """
     chosen = _parse_date(day)
     with open_pipeline(pipeline, "quarantine") as context:
-        releases = (QuarantineAction.RELEASE,)
         refuse_others(
             action,
-            ("--reason", reason is not None, (QuarantineAction.SHOW, *releases)),
-            ("--limit", limit is not None, (QuarantineAction.SHOW,)),
-            ("--dry-run", dry_run, releases),
-            ("--why", why is not None, releases),
+            ("--reason", reason is not None, ("show", "release")),
+            ("--limit", limit is not None, ("show",)),
+            ("--dry-run", dry_run, ("release",)),
+            ("--why", why is not None, ("release",)),
         )
-        if action is QuarantineAction.RELEASE:
+        if action == "release":
             return release(context.name, chosen, reason, why, dry_run)
         context.require_known_format()
         days = {each: size for each, size in context.files.list_quarantine_days().items() if chosen in (None, each)}
         released = ReleasedIds(
             offsets for each in list_releases(context.ledger, context.name) for offsets in each.ranges
         )
-        if action is QuarantineAction.LIST:
+        if action == "list":
             return list_days(context.name, context.files, days, released)
         return show_records(context.files, days, released, reason, limit or 20)
 

@@ -7,21 +7,18 @@ from datetime import date
 from typing import Any
 
 from onceover.cli.arguments import get_user, require_reason
-from onceover.cli.output import Answer, Part, Table, print_progress
-from onceover.cli.spark_entry import make_command, read_result
+from onceover.cli.output import Answer, Part, Table
+from onceover.cli.spark_entry import run_job
 from onceover.model.wording import pluralize
 
 
 def release(pipeline: str, day: date | None, reason: str | None, why: str | None, dry_run: bool) -> Answer:
     """Release the records of that day whose reason contains this text; without day and reason, of all days."""
     text = "a dry run" if dry_run else require_reason(why, "a release", ", or --dry-run", option="--why")
-    print_progress("starting Spark")
     chosen = [f"--day={day}"] if day else []
     chosen += [] if reason is None else [f"--reason={reason}"]
     chosen += ["--dry-run"] if dry_run else []
-    done = read_result(
-        make_command("release.py", f"--pipeline={pipeline}", f"--who={get_user()}", f"--why={text}", *chosen)
-    )
+    done = run_job("release.py", f"--pipeline={pipeline}", f"--who={get_user()}", f"--why={text}", *chosen)
     return Answer({**done, "dry_run": dry_run}, _describe(done, dry_run))
 
 
