@@ -22,7 +22,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from onceover.model.json_text import to_json
-from onceover.model.window import format_moment
+from onceover.model.window import format_second
 from onceover.printable import escape
 
 _UNWRAPPED = 100_000
@@ -174,7 +174,7 @@ def _format_cell(value: object, heading: str) -> Text:
         return Text("-", style="dim")
     if isinstance(value, int):
         return Text(f"{value:,}")
-    text = format_moment(value.replace(microsecond=0)) if isinstance(value, datetime) else escape(str(value))
+    text = format_second(value) if isinstance(value, datetime) else escape(str(value))
     return Text(text, style=STYLES.get(text, "") if heading in _COLOURED else "")
 
 

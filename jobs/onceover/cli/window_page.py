@@ -22,11 +22,10 @@ from onceover.explain.view import (
     describe_origin,
     describe_repair,
     describe_verdict,
-    format_second,
     list_places,
     select_landings,
 )
-from onceover.model.window import format_moment
+from onceover.model.window import format_minute, format_moment, format_second
 from onceover.model.wording import format_records, pluralize
 from onceover.printable import escape
 
@@ -95,7 +94,7 @@ def _describe_landings(known: WindowFacts) -> Iterator[Part]:
         shown,
         ("landing", lambda row: str(row["landing_id"])), ("batch", lambda row: str(row["batch_id"])),
         ("bytes", lambda row: f"[{row['byte_start']}, {row['byte_end']})"), ">records",
-        ("landed at", lambda row: row["landed_at"] and row["landed_at"].replace(second=0)),
+        ("landed at", lambda row: row["landed_at"] and format_minute(row["landed_at"])),
         ("offset ranges", _format_origin),
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ def describe_window(known: WindowFacts) -> dict[str, object]:
         "state": known.state,
         "verdict": describe_verdict(known),
         "notes": describe_notes(known),
-        "findings": [_describe_finding(row, known) for row in known.findings],
+        "findings": [describe_row(row, known) for row in known.findings],
         "findings_of_pipeline": [{"kind": f.kind, "evidence": f.evidence} for f in known.of_pipeline],
         "judged_now": known.judged is not None,
         "not_judged_because": known.not_judged,
@@ -35,6 +35,7 @@ def describe_window(known: WindowFacts) -> dict[str, object]:
     }
 
 
-def _describe_finding(row: Mapping[str, Any], known: WindowFacts) -> dict[str, object]:
+def describe_row(row: Mapping[str, Any], known: WindowFacts) -> dict[str, object]:
+    """Return a finding's row with its words, `what` and `how`."""
     text = describe_finding(row["kind"], row["evidence"], known.rows["landings"])
     return {**row, "what": text.what, "how": text.how}

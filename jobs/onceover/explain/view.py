@@ -9,7 +9,7 @@ from onceover.explain.finding_text import parse_offset_ranges
 from onceover.explain.gather import WindowFacts, describe_expiry
 from onceover.model.finding import has_hole
 from onceover.model.finding_kinds import failures
-from onceover.model.window import format_moment
+from onceover.model.window import format_moment, format_second
 from onceover.model.wording import format_records, pluralize
 
 _MOST_LANDINGS = 20
@@ -205,8 +205,3 @@ def list_places(facts: WindowFacts) -> list[str]:
         beside = "the text before it has expired" if facts.compacted["replaces_text"] else "beside the text"
         places.insert(1, f"Compacted: {facts.compacted['path']} ({facts.compacted['bytes']:,} bytes), {beside}")
     return places
-
-
-def format_second(moment: Any) -> str:
-    """Format a moment, to the second."""
-    return format_moment(moment.replace(microsecond=0))

@@ -13,7 +13,7 @@ from onceover.explain.plan import describe_plan
 from onceover.explain.view import NO_LANDING
 from onceover.model.reason import REASON_LENGTH
 from onceover.model.ticket import TICKET_LENGTH
-from onceover.model.window import format_moment
+from onceover.model.window import format_minute, format_moment
 from onceover.model.wording import pluralize
 from onceover_airflow.page import addresses
 
@@ -56,7 +56,7 @@ def _format_number(value: int | None) -> str:
 
 
 def _format_time(moment: datetime | None) -> str:
-    return "unknown" if moment is None else format_moment(moment.replace(second=0, microsecond=0))
+    return "unknown" if moment is None else format_minute(moment)
 
 
 _ENVIRONMENT: Final = Environment(

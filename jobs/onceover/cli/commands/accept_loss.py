@@ -13,9 +13,8 @@ from onceover.cli.ranges import resolve_range
 from onceover.context import open_pipeline
 from onceover.detection import holes
 from onceover.errors import UsageError
+from onceover.explain.actions import describe_accepted_loss
 from onceover.model.offsets import parse_range
-from onceover.model.window import format_moment
-from onceover.model.wording import pluralize
 
 Range = Annotated[
     str,
@@ -68,12 +67,5 @@ def accept_loss(
         lost, reopened = holes.accept_loss(
             context, span, windows, get_user(), why, unreadable=unreadable, overwritten=overwritten
         )
-    ranges = f", in {len(lost):,} ranges" if len(lost) > 1 else ""
-    return Answer(
-        {"lost": lost, "reopened": reopened},
-        [
-            f"{pluralize(sum(map(len, lost)), 'offset')} of {span.source} accepted as lost{ranges}; "
-            f"{pluralize(len(reopened), 'window')} from {format_moment(windows.start)} to {format_moment(windows.end)} "
-            "will be judged again, with the loss in their certificates"
-        ],
-    )
+    said = describe_accepted_loss(span.source, lost, reopened, windows)
+    return Answer({"lost": lost, "reopened": reopened}, [said])

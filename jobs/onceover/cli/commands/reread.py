@@ -10,7 +10,7 @@ from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import Answer, Part, print_progress
 from onceover.cli.ranges import resolve_window
-from onceover.cli.spark_entry import make_command, run_job, run_entry
+from onceover.cli.spark_entry import make_command, run_entry, run_job
 from onceover.context import open_pipeline
 from onceover.ledger import rereads
 from onceover.model.offsets import OffsetRange

@@ -10,7 +10,7 @@ from onceover.cli.exit_codes import TRY_LATER
 from onceover.cli.output import Answer
 from onceover.cli.ranges import resolve_window
 from onceover.context import open_pipeline
-from onceover.model.wording import format_records, pluralize
+from onceover.explain.actions import describe_restore
 from onceover.repair import revisions
 
 Revision = Annotated[int | None, option("--revision", "N", "Number of a kept revision. Default: the last one.")]
@@ -31,11 +31,4 @@ def restore(pipeline: PipelineName, window: WindowStart, revision: Revision = No
         context.require_own_root()
         known = context.read_registration()
         done = revisions.restore_revision(context.ledger, known, chosen.start, revision, get_user(), why)
-    return Answer(
-        done,
-        [
-            f"window {chosen} holds the {pluralize(done.rows, 'row')} of revision {done.source} again, as revision "
-            f"{done.revision}: {format_records(done.records)}. It is blocked until you run `onceover repair` over its "
-            "range"
-        ],
-    )
+    return Answer(done, [describe_restore(chosen, done)])

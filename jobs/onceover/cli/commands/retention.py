@@ -11,11 +11,12 @@ from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import Answer, Occasionally, Part, Table
 from onceover.context import PipelineContext, open_pipeline
+from onceover.explain.actions import describe_expiry
 from onceover.ledger.lost_windows import LostWindow
 from onceover.model.wording import pluralize
 from onceover.repair.lost_windows import LostWindows, give_up, list_lost
 from onceover.retention.missing import MissingText, declare_expired, list_missing
-from onceover.retention.service import ExpiryDue, ExpiryResult, expire, plan_expiry
+from onceover.retention.service import expire, plan_expiry
 
 _BY_THE_POLICY = "by the policy"
 
@@ -61,32 +62,20 @@ def retention(
             return _adopt_missing(context, dry_run, reason)
         why = require_reason(reason, "retention")
         due = plan_expiry(context)
-        result = ExpiryResult(0, 0) if dry_run else expire(context, due, get_user(), why, Occasionally())
-    value = {
-        **due.as_dict(), "dry_run": dry_run, "expired": result.expired, "left": result.left, "files": due.files,
-    }  # fmt: skip
-    return Answer(value, _describe(due, dry_run, result), TRY_LATER if result.left else 0)
-
-
-def _describe(due: ExpiryDue, dry_run: bool, result: ExpiryResult) -> Iterator[Part]:
-    yield Table(
+        done = None if dry_run else expire(context, due, get_user(), why, Occasionally())
+    table = Table(
         due.files,
         ("raw of", lambda each: each.window_start or f"quarantine {each.quarantine_day}"),
         ">records",
         ">bytes",
         ("last landed", "landed_at"),
     )
-    windows, days = pluralize(due.windows, "certified window"), pluralize(due.quarantine_days, "day")
-    what = f"{windows} and {days} of quarantine, {due.bytes:,} bytes,"
-    yield f"{what} {'would expire' if dry_run else 'are older than the retention'}"
-    if due.compacted:
-        yield f"of these, {pluralize(due.compacted, 'window')} stay repairable from compacted files"
-    if due.kept_back:
-        reasons = "not certified, blocked, held by a repair, or waiting for records"
-        yield f"{pluralize(due.kept_back, 'window')} of that age stay: {reasons}"
-    if not dry_run:
-        left = f", {result.left:,} not moved yet" if result.left else ""
-        yield f"{pluralize(result.expired, 'file')} expired{left}"
+    result = {"expired": done.expired if done else 0, "left": done.left if done else 0}
+    return Answer(
+        {**due.as_dict(), "dry_run": dry_run, **result, "files": due.files},
+        [table, *describe_expiry(due, done)],
+        TRY_LATER if result["left"] else 0,
+    )
 
 
 def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str) -> Answer:

@@ -12,10 +12,10 @@ from onceover.cli.output import Answer, Table
 from onceover.cli.ranges import resolve_range_until_now
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
+from onceover.explain.actions import describe_taking
 from onceover.ledger.takings import Taking, list_takings, release_windows, take_windows
 from onceover.model.reason import clean_reason
 from onceover.model.ticket import clean_ticket
-from onceover.model.wording import pluralize
 
 Ticket = Annotated[str | None, option("--ticket", "TEXT", "Where others find what you do about the windows.")]
 Release = Annotated[bool, flag("--release", "Release the windows of the range.")]
@@ -58,8 +58,7 @@ def take(
         of_range = (context.ledger, name, resolve_range_until_now(context, start, end), get_user())
         windows, others = release_windows(*of_range, why) if named is None else take_windows(*of_range, named, why)
     verb = "released" if named is None else "taken"
-    before = "".join(f"; before: {each.describe()}" for each in others)
-    return Answer({verb: windows, "before": others}, [f"{pluralize(windows, 'window')} {verb}{before}"])
+    return Answer({verb: windows, "before": others}, [describe_taking(verb, windows, others)])
 
 
 def describe(rows: Sequence[Taking]) -> Table:

@@ -9,7 +9,8 @@ from onceover.cli.command import command
 from onceover.cli.exit_codes import TRY_LATER
 from onceover.cli.output import Answer, Occasionally
 from onceover.context import open_pipeline
-from onceover.retention.rollup import RollupResult, roll_up_batches
+from onceover.explain.actions import describe_rollup
+from onceover.retention.rollup import roll_up_batches
 
 DryRun = Annotated[bool, flag("--dry-run", "Only count what would be joined; write nothing.")]
 
@@ -30,15 +31,3 @@ def roll_up(pipeline: PipelineName, dry_run: DryRun = False) -> Answer:
     with open_pipeline(pipeline, "roll-up") as context:
         result = roll_up_batches(context, dry_run=dry_run, say=Occasionally())
     return Answer({**result.as_dict(), "dry_run": dry_run}, [describe_rollup(result, dry_run=dry_run)])
-
-
-def describe_rollup(result: RollupResult, *, dry_run: bool) -> str:
-    """Describe what was done in a sentence."""
-    if not result.batches:
-        return "no batch can be joined: Kafka holds their offsets, or their windows are not certified yet"
-    joined = "would be joined" if dry_run else "joined"
-    left = f"; windows of {result.left:,} more changed meanwhile" if result.left else ""
-    return (
-        f"{result.batches:,} batches {joined} to {result.rollups + result.alone:,}, {result.alone:,} of which "
-        f"have none beside them{left}"
-    )
