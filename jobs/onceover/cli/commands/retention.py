@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Annotated
 
 from onceover.cli.arguments import PipelineName, ReasonOrDefault, flag, get_user, require_reason
@@ -13,6 +12,7 @@ from onceover.cli.output import Answer, Occasionally, Part, Table
 from onceover.context import PipelineContext, open_pipeline
 from onceover.explain.actions import describe_expiry
 from onceover.ledger.lost_windows import LostWindow
+from onceover.ledger.missing_text import CertifiedText
 from onceover.model.wording import pluralize
 from onceover.repair.lost_windows import LostWindows, give_up, list_lost
 from onceover.retention.missing import MissingText, declare_expired, list_missing
@@ -87,8 +87,7 @@ def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str) -> Answ
     lost = list_lost(context, {text.window_start for text in listed.declarable})
     given_up = 0 if dry_run else give_up(context, lost.declarable, get_user(), why)
     declared, days = (0, 0) if dry_run else declare_expired(context, listed, get_user(), why)
-    others = merge_others(listed, lost)
-    missing = list_all(listed, lost, others)
+    missing = list_all(listed, lost)
     value = {
         **listed.as_dict(),
         "dry_run": dry_run,
@@ -109,7 +108,7 @@ def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str) -> Answ
             f"{pluralize(declared + given_up, 'window')}{of_days} {'would be ' if dry_run else ''}declared expired",
             given_up_text if given_up else None,
         ],
-        FAILED if others else TRY_LATER if lost.log_may_differ or lost.changing else 0,
+        FAILED if any(row["why_not"] for row in missing) else TRY_LATER if lost.log_may_differ or lost.changing else 0,
     )
 
 
@@ -139,29 +138,19 @@ def _describe_missing(
         yield f"a batch is landing in {pluralize(lost.changing, 'window')}: run the command again once it has landed"
 
 
-def merge_others(listed: MissingText, lost: LostWindows) -> list[tuple[LostWindow, str]]:
-    """Return the windows that cannot be declared, in order, each with every reason."""
-    given_up = {each.window_start for each in lost.declarable}
-    others = {each.window_start: (each, why) for each, why in lost.others}
+def list_all(listed: MissingText, lost: LostWindows) -> list[dict[str, object]]:
+    """Return all windows whose raw lacks records, in order, as values; `why_not` is None if one can be declared, else
+    every reason."""
+    kept, gone = "its file is gone, its rows are as certified", "its file is gone"
+    rows = {text.window_start: _to_row(text, text.digest.records, kept, None) for text in listed.declarable}
+    for each, why_not in [*((each, None) for each in lost.declarable), *lost.others]:
+        rows[each.window_start] = _to_row(each, each.records, each.what, why_not)
     for text, why in listed.others:
-        start = text.window_start
-        if start in others:
-            others[start] = (others[start][0], f"{why}; {others[start][1]}")
-        elif start not in given_up:
-            gone = LostWindow(start, text.version, text.digest.records, text.bytes, "its file is gone")
-            others[start] = (gone, why)
-    return [others[start] for start in sorted(others)]
+        row = rows.setdefault(text.window_start, _to_row(text, text.digest.records, gone, why))
+        if row["why_not"] not in (None, why):
+            row["why_not"] = f"{why}; {row['why_not']}"
+    return [rows[start] for start in sorted(rows)]
 
 
-def list_all(
-    listed: MissingText, lost: LostWindows, others: Sequence[tuple[LostWindow, str]]
-) -> list[dict[str, object]]:
-    """Return all windows whose raw lacks records, in order, as values; `why_not` is None if one can be declared."""
-    kept = "its file is gone, its rows are as certified"
-    rows: list[tuple[datetime, int, int, str, str | None]] = [
-        (text.window_start, text.digest.records, text.bytes, kept, None) for text in listed.declarable
-    ]
-    pairs = [*((each, None) for each in lost.declarable), *others]
-    rows += [(each.window_start, each.records, each.bytes, each.what, why) for each, why in pairs]
-    names = ("window", "records", "bytes", "what", "why_not")
-    return [dict(zip(names, row, strict=True)) for row in sorted(rows, key=lambda row: row[0])]
+def _to_row(each: CertifiedText | LostWindow, records: int, what: str, why_not: str | None) -> dict[str, object]:
+    return {"window": each.window_start, "records": records, "bytes": each.bytes, "what": what, "why_not": why_not}
