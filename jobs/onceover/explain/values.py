@@ -20,7 +20,9 @@ def describe_window(known: WindowFacts) -> dict[str, object]:
         "verdict": describe_verdict(known),
         "notes": describe_notes(known),
         "findings": [describe_row(row, known) for row in known.findings],
-        "findings_of_pipeline": [{"kind": f.kind, "evidence": f.evidence} for f in known.of_pipeline],
+        "findings_of_pipeline": [
+            describe_row({"kind": f.kind, "evidence": f.evidence}, known) for f in known.of_pipeline
+        ],
         "judged_now": known.judged is not None,
         "not_judged_because": known.not_judged,
         "file": {"store": known.raw_store, "path": known.window_file, "length": known.file_length},

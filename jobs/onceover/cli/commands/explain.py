@@ -11,6 +11,7 @@ from onceover.cli.root_warning import warn_of_foreign_root
 from onceover.cli.window_page import describe
 from onceover.context import open_pipeline
 from onceover.explain.gather import gather
+from onceover.explain.page.window import describe_shortly
 from onceover.explain.values import describe_window
 
 
@@ -30,5 +31,6 @@ def explain(pipeline: PipelineName, window: WindowStart) -> Answer:
     with open_pipeline(pipeline, "explain") as context:
         chosen = resolve_window(context, window)
         warn_of_foreign_root(context)
-        story = gather(context, chosen)
-    return Answer(describe_window(story), describe(story))
+        facts = gather(context, chosen)
+        shown = describe_shortly(context, facts)
+    return Answer(describe_window(facts), describe(shown))

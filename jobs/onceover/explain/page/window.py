@@ -27,14 +27,14 @@ _MOST: Final = 20
 
 
 def read_window(context: PipelineContext, window: Window) -> dict[str, Any]:
-    """Return a window's facts as `describe_window` does, with at most 20 landings, repairs, certificates and losses,
-    each with its `text`; `left_out` counts the others. Adds `sentence`, `since` with its `source`, and `counts`.
+    """Judge the window now, by the ledger and the length of its file; where raw cannot be reached, by the last
+    findings in the ledger. Raise TerminalError for a window without any landing."""
+    return describe_shortly(context, gather(context, window))
 
-    Judges the window now, by the ledger and the length of its file; where raw cannot be reached, by the last
-    findings in the ledger.
-    Raise TerminalError for a window without any landing.
-    """
-    facts = gather(context, window)
+
+def describe_shortly(context: PipelineContext, facts: WindowFacts) -> dict[str, Any]:
+    """Return a window's facts as `describe_window` does, with at most 20 landings, repairs, certificates and losses,
+    each with its `text`; `left_out` counts the others. Adds `sentence`, `since` with its `source`, and `counts`."""
     counts, since = _count(context, facts), find_since(facts)
     rows = facts.rows
     landings = select_landings(rows["landings"], facts.findings)
