@@ -90,11 +90,11 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
         ), fresh AS (
           INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
             code_version, last_landing, landings, frozen_length, records, high1, low1, high2, low2,
-            aggregate_records, aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, by_value,
+            aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, by_value,
             before, after, who, why, losses, verdict, extras)
           SELECT %(pipeline)s, %(start)s, %(end)s, %(version)s, %(basis)s, %(contract_version)s,
             %(code_version)s, %(last_landing)s, %(landings)s, %(frozen_length)s,
-            %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s, %(records)s, %(rows)s, %(hash)s,
+            %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s, %(rows)s, %(hash)s,
             %(repair_id)s, %(lines_read)s, %(duplicates)s, %(by_value)s, %(before)s, %(after)s, %(who)s, %(why)s,
             lost.ids,
             CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END,

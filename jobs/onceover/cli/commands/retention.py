@@ -115,20 +115,13 @@ def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str) -> Answ
 def _describe_missing(
     listed: MissingText, lost: LostWindows, missing: Sequence[Mapping[str, object]]
 ) -> Iterator[Part]:
-    days = [
-        {
-            "window": f"quarantine {file.quarantine_day}",
-            "records": file.records,
-            "bytes": file.bytes,
-            "what": "its file is gone or has lost records",
-            "why_not": "",
-        }
-        for file in listed.days
-    ]
     yield Table(
-        [*missing, *days], ("raw of", "window"), ">records", ">bytes", ("what is lost", "what"),
+        missing, ("raw of", "window"), ">records", ">bytes", ("what is lost", "what"),
         ("not declared, because", "why_not"),
     )  # fmt: skip
+    yield Table(
+        listed.days, ("quarantine whose file is gone or has lost records", "quarantine_day"), ">records", ">bytes"
+    )
     if lost.log_may_differ:
         yield (
             "Kafka's log was cut, or landed without leader epochs: once ingest has read it again, or the loss of what "

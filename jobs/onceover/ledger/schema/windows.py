@@ -89,7 +89,6 @@ CREATE TABLE onceover.certificate (
   created_at timestamptz NOT NULL DEFAULT now(),
   revoked_at timestamptz,
   revoked_why text,
-  aggregate_records bigint,
   lines_read bigint,
   duplicates bigint,
   by_value bigint,
