@@ -73,17 +73,10 @@ def compact(
     failed = [row for row in rows if row["why"]]
     done = [row for row in results if row["bytes"] is not None]
     totals = {name: sum(row[name] for row in done) for name in ("records", "text_bytes", "bytes")}
+    value = {"pipeline": context.name, "dry_run": dry_run, "older_than_ms": older_than_ms, "due": len(due),
+             "compacted": len(done), **totals, "failed": len(failed), "windows": rows}  # fmt: skip
     return Answer(
-        {
-            "pipeline": context.name,
-            "dry_run": dry_run,
-            "older_than_ms": older_than_ms,
-            "due": len(due),
-            "compacted": len(done),
-            **totals,
-            "failed": len(failed),
-            "windows": rows,
-        },
+        value,
         [
             Table(
                 failed or rows, "window", ">records", (">bytes of text", "text_bytes"), (">compacted", "bytes"),

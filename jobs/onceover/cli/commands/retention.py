@@ -64,12 +64,9 @@ def retention(
         due = plan_expiry(context)
         done = None if dry_run else expire(context, due, get_user(), why, Occasionally())
     table = Table(
-        due.files,
-        ("raw of", lambda each: each.window_start or f"quarantine {each.quarantine_day}"),
-        ">records",
-        ">bytes",
-        ("last landed", "landed_at"),
-    )
+        due.files, ("raw of", lambda each: each.window_start or f"quarantine {each.quarantine_day}"), ">records",
+        ">bytes", ("last landed", "landed_at"),
+    )  # fmt: skip
     result = {"expired": done.expired if done else 0, "left": done.left if done else 0}
     return Answer(
         {**due.as_dict(), "dry_run": dry_run, **result, "files": due.files},
@@ -88,15 +85,8 @@ def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str) -> Answ
     given_up = 0 if dry_run else give_up(context, lost.declarable, get_user(), why)
     declared, days = (0, 0) if dry_run else declare_expired(context, listed, get_user(), why)
     missing = list_all(listed, lost)
-    value = {
-        **listed.as_dict(),
-        "dry_run": dry_run,
-        "expired": declared + given_up,
-        "expired_days": days,
-        "missing": missing,
-        "changing": lost.changing,
-        "cut_log": lost.log_may_differ,
-    }
+    value = {**listed.as_dict(), "dry_run": dry_run, "expired": declared + given_up, "expired_days": days,
+             "missing": missing, "changing": lost.changing, "cut_log": lost.log_may_differ}  # fmt: skip
     if dry_run:
         declared, given_up, days = len(listed.declarable), len(lost.declarable), len(listed.days)
     of_days = f" and {pluralize(days, 'day')} of quarantine" if days else ""
