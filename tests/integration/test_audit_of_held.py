@@ -11,7 +11,8 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import append, encode_line, expire, minutes
 from tests.raw_lines import date_record, encode_append
 
-from onceover.cli.audit_report import show
+from onceover.cli.audit_report import describe
+from onceover.cli.output import Answer, print_answer
 from onceover.config.endpoints import address
 from onceover.ledger import frontiers
 from onceover.lines.contract_names import name_contract
@@ -80,7 +81,7 @@ def test_audit_counts_what_no_landing_accounts_for(lanes: Lanes, capsys: pytest.
     assert (audit["equal"], audit["differing"], audit["not_read_yet"]) == (False, 1, 3)
     assert read_sides(audit) == (1000, 1000, 0, 0, 500, 500)
     assert count_differing(read_row(audit)) == {"that no landing accounts for": 500}
-    show(lane.name, audit)
+    print_answer(Answer(None, describe(lane.name, audit)), as_json=False)
     assert "differs, 500 that no landing accounts for" in capsys.readouterr().out
     verified = lane.verify(NOON)
     assert verified["differences"] == ["raw: 500 records that no landing accounts for"]

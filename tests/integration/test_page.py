@@ -164,7 +164,7 @@ def test_window_without_hdfs_is_shown_by_the_ledger(scene: Scene) -> None:
     scene.stack.stop_part("namenode")
     try:
         main = visit.open(f"{scene.lane.name}/{FIRST}")
-        expect(main).to_contain_text("Not judged now, so the ledger's last findings follow")
+        expect(main).to_contain_text("Not judged now; the ledger's last findings follow")
         expect(main).to_contain_text("duplicated")
     finally:
         scene.stack.start_part("namenode")

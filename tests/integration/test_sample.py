@@ -68,7 +68,7 @@ def test_sample_shows_what_wrong_patterns_make_of_records(lanes: Callable[..., L
     for words in (
         f" {'k' * 40}…",
         "event_time: pattern 'yyyy-MM-dd hh:mm': `hh` without `a` reads 12:15 as 00:15, and not 13:15; take HH",
-        "2026-03-01T00:03Z  2026-03-01T12:03Z  12 h 0 min before, far",
+        "2026-03-01T00:03Z  2026-03-01T12:03Z  12 h before, far",
         "beyond horizon: event time 2026-02-26T00:00Z, Kafka's 2026-03-01T12:03Z: 3 d 12 h before, far",
         "SQL failed: key kind: [CAST_INVALID_INPUT]",
         "of the last 4 records, 1 fit 1 window, 3 go to quarantine",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from importlib.metadata import entry_points
 from typing import Annotated, Any, NoReturn
 
@@ -11,7 +10,7 @@ import typer
 
 from onceover import __version__
 from onceover.cli.exit_codes import format_epilog
-from onceover.cli.lazy import AnyCommand, LazyGroup, make_group
+from onceover.cli.lazy import LazyGroup
 from onceover.cli.output import print_error
 from onceover.errors import OnceoverError
 
@@ -30,33 +29,16 @@ class Program(LazyGroup):
         "Run": ("ingest", "metrics", "pipelines"),
     }
 
-    def get_command(self, ctx: Any, cmd_name: str) -> AnyCommand | None:
-        if cmd_name not in self.commands:
-            self._find_registered()
-        return super().get_command(ctx, cmd_name)
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        self._find_registered()
-        return super().list_commands(ctx)
-
-    def _find_registered(self) -> None:
+    def __init__(self, **attributes: Any) -> None:
         """Add the groups that other installed packages register, like the embedded stack's, to the last panel."""
+        super().__init__(**attributes)
         for point in entry_points(group="onceover.commands"):
-            if point.name not in self.commands:
-                self.commands[point.name] = make_group(point.load())
-                self.commands[point.name].rich_help_panel = list(self.panels)[-1]  # type: ignore[attr-defined]
+            self.commands[point.name] = typer.main.get_group(point.load())
+            self.commands[point.name].rich_help_panel = list(self.panels)[-1]  # type: ignore[attr-defined]
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> NoReturn:
+    def main(self, *arguments: Any, **named: Any) -> NoReturn:
         try:
-            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            code = super().main(*arguments, **{**named, "standalone_mode": False})
         except OnceoverError as error:
             print_error(str(error))
             sys.exit(error.exit_code)

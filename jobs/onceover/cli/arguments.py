@@ -1,16 +1,27 @@
-"""Arguments that several commands share: a pipeline's name, times, a reason, `--json`; and the caller's name."""
+"""Arguments that several commands share: a pipeline's name, times, a reason, `--dry-run`; and the caller's name."""
 
 from __future__ import annotations
 
 import os
 import pwd
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
 from onceover.config.pipelines import names
 from onceover.errors import OnceoverError, UsageError
 from onceover.model.reason import clean_reason
+
+
+def option(name: str, metavar: str, help: str, *names: str, **more: Any) -> Any:
+    """Return an option with a value; `names` are others for it."""
+    return typer.Option(name, *names, metavar=metavar, help=help, **more)
+
+
+def flag(name: str, help: str) -> Any:
+    """Return an option without a value."""
+    return option(name, "", help)
 
 
 def complete_name(begun: str) -> list[str]:
@@ -20,6 +31,7 @@ def complete_name(begun: str) -> list[str]:
         return []  # while a shell completes a word, an error has no place to be shown
 
 
+NO_PIPELINE = "there is no pipeline; write a TOML into pipelines/, its name is the pipeline's"
 PipelineName = Annotated[
     str,
     typer.Argument(
@@ -29,18 +41,23 @@ PipelineName = Annotated[
 WindowStart = Annotated[
     str, typer.Argument(metavar="WINDOW", help="Start of a window with its zone, like 2013-01-01T05:00Z.")
 ]
-From = Annotated[str, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
-To = Annotated[str, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
-FromIfAny = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
+From = Annotated[str, option("--from", "TIME", "Start of the first window.")]
+To = Annotated[str, option("--to", "TIME", "End of the last window; exclusive.")]
+FromIfAny = Annotated[str | None, option("--from", "TIME", "Start of the first window.")]
 FromWithTo = Annotated[
-    str | None,
-    typer.Option("--from", metavar="TIME", help="Start of the first window; needs --to. Default: all windows."),
+    str | None, option("--from", "TIME", "Start of the first window; needs --to. Default: all windows.")
 ]
-ToIfAny = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
-Reason = Annotated[
-    str | None, typer.Option("--reason", metavar="TEXT", help="Why you do this; kept in the ledger. Required to write.")
-]
-AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
+ToIfAny = Annotated[str | None, option("--to", "TIME", "End of the last window; exclusive.")]
+Reason = Annotated[str | None, option("--reason", "TEXT", "Why you do this; kept in the ledger. Required to write.")]
+ReasonOrDefault = Annotated[str, option("--reason", "TEXT", "Why you do this; kept in the ledger with your name.")]
+
+
+def refuse_others(action: str, *options: tuple[str, bool, Sequence[str]]) -> None:
+    """Raise UsageError for an option that is given and is for other actions: each has a name, whether it is given, and
+    its actions."""
+    for name, is_given, actions in options:
+        if is_given and action not in actions:
+            raise UsageError(f"{action} takes no {name}; that is for {' and '.join(actions)}")
 
 
 def require_reason(reason: str | None, what: str, otherwise: str = "", option: str = "--reason") -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -13,14 +12,14 @@ from typing import Any, ClassVar, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.models import CommandInfo
 
-AnyCommand = TyperCommand | TyperGroup
+from onceover.cli.command import COMMANDS, AnyCommand, unwrap
 
 
 class LazyGroup(TyperGroup):
-    """The commands in the modules of `package`, in the order of `panels`: accept-loss is accept_loss.py, with
-    `add_to(app)`; a group is a package with its `app`. Help is read from docstrings and imports no command."""
+    """The commands in the modules of `package`, in the order of `panels`: accept-loss is accept_loss.py, with a
+    function that is a `command`; a group is a package with its `app`. Help is read from docstrings and imports no
+    command."""
 
     package: ClassVar[str]
     panels: ClassVar[Mapping[str | None, Sequence[str]]]
@@ -72,27 +71,12 @@ class LazyGroup(TyperGroup):
         return _load(module)
 
 
-def make_group(app: typer.Typer) -> TyperGroup:
-    """Return a Typer app of several commands as a group, its help texts reflowed."""
-    for command in app.registered_commands:
-        _unwrap_help(command)
-    return typer.main.get_group(app)
+def make_group(name: str, package: str, names: Sequence[str], help: str) -> typer.Typer:
+    """Return the group of the commands in a package's modules."""
+    group = type("Group", (LazyGroup,), {"package": package, "panels": {None: names}})
+    return typer.Typer(name=name, cls=group, no_args_is_help=True, help=help)
 
 
 def _load(name: str) -> AnyCommand:
     module = import_module(name)
-    if isinstance(app := getattr(module, "app", None), typer.Typer):
-        return make_group(app)
-    app = typer.Typer(add_completion=False)
-    module.add_to(app)
-    _unwrap_help(app.registered_commands[0])
-    return cast(AnyCommand, typer.main.get_command(app))
-
-
-def _unwrap_help(command: CommandInfo) -> None:
-    command.help = unwrap(inspect.getdoc(command.callback))
-
-
-def unwrap(text: str | None) -> str:
-    """Return the text without the source's line breaks, which rich would keep: the terminal wraps paragraphs."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in (text or "").split("\n\n"))
+    return COMMANDS[name] if name in COMMANDS else typer.main.get_group(module.app)

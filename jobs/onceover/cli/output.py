@@ -1,4 +1,5 @@
-"""The output of commands: tables and text for people, JSON for programs, one line for an error.
+"""The one renderer of commands: an Answer as tables and sentences for people, as JSON for programs; errors and progress
+go to stderr.
 
 A terminal gets colour and wrapped text; a pipe or a file gets neither, so that a row stays one line. Text is never
 read as markup, and no control character in it reaches a terminal.
@@ -8,65 +9,130 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TextIO
+from typing import Any, Final, TextIO
 
+import rich.table
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
-from rich.table import Table
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from onceover.model.json_text import to_json
-from onceover.model.window import format_moment
+from onceover.model.window import format_second
 from onceover.printable import escape
 
 _UNWRAPPED = 100_000
 _LEAST = 16
 _QUIET_SECONDS = 2.0
-Cell = object
-"""A value in a table: None is shown as a dash, Text keeps its style."""
+_MOST_ROWS: Final = 50
 
-STYLES = {
-    "certified": "green",
-    "confirmed": "green",
-    "fine": "green",
-    "up": "green",
-    "failed": "bold red",
-    "blocked": "bold red",
-    "damaged": "bold red",
-    "revoked": "bold red",
-    "wrong": "bold red",
-    "dead": "bold red",
-    "repairing": "yellow",
-    "unready": "yellow",
-    "closed": "yellow",
-    "note": "yellow",
-    "open": "dim",
-    "expired": "dim",
-    "down": "dim",
+Part = RenderableType | None
+"""What a person reads: a sentence, a table, anything of rich's. None is left out."""
+Key = str | int | Callable[[Any], object]
+Column = str | tuple[str, Key]
+
+_COLOURED: Final = ("state", "outcome", "check")
+"""The columns whose words have colours."""
+STYLES: Final = {
+    **dict.fromkeys(("certified", "confirmed", "fine", "up"), "green"),
+    **dict.fromkeys(("failed", "blocked", "damaged", "revoked", "wrong", "dead"), "bold red"),
+    **dict.fromkeys(("repairing", "unready", "closed", "note"), "yellow"),
+    **dict.fromkeys(("open", "expired", "down"), "dim"),
 }
 
 
-def get_stdout() -> Console:
-    return _make_console(sys.stdout)
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command found: `value` is printed with `--json`, `parts` otherwise; `code` is the exit code."""
+
+    value: object
+    parts: Iterable[Part]
+    code: int = 0
+
+
+class Table:
+    """Rows, objects or mappings, in columns; after `most` of them a sentence counts the rest.
+
+    A column is its heading and the key or function of its cells; a heading alone is also the name of the field. A
+    leading `>` aligns it right; the last column gets the rest of the width. Without a row, nothing is printed but the
+    sentence `empty`.
+    """
+
+    def __init__(
+        self, rows: Sequence[Any], *columns: Column, most: int | None = _MOST_ROWS, empty: str | None = None
+    ) -> None:
+        self._rows, self._most, self._empty = rows, most, empty
+        self._columns = [
+            (each, each.lstrip(">").replace(" ", "_")) if isinstance(each, str) else each for each in columns
+        ]
+
+    def __rich_console__(self, console: Console, _: object) -> Iterable[RenderableType]:
+        if self._rows:
+            yield self._draw(console.is_terminal)
+        elif self._empty is not None:
+            yield Text(self._empty)
+        if self._most is not None and len(self._rows) > self._most:
+            yield Text(f"and {len(self._rows) - self._most:,} more; --json lists all")
+
+    def _draw(self, terminal: bool) -> rich.table.Table:
+        drawn = rich.table.Table(
+            box=SIMPLE_HEAD if terminal else None,
+            show_edge=False,
+            pad_edge=False,
+            padding=(0, 1 if terminal else 2, 0, 0),  # a box brings a space of its own
+            header_style="bold" if terminal else "",
+        )
+        for position, (heading, _) in enumerate(self._columns, 1):
+            last = position == len(self._columns)
+            drawn.add_column(
+                heading.lstrip(">"),
+                justify="right" if heading.startswith(">") else "left",
+                no_wrap=not last,
+                overflow="fold",
+                min_width=_LEAST if last else None,
+            )
+        for row in self._rows[: self._most]:
+            drawn.add_row(*(_format_cell(_read(row, key), heading) for heading, key in self._columns))
+        return drawn
+
+
+class Section:
+    """A title over indented parts; nothing if there are none."""
+
+    def __init__(self, title: str, parts: Iterable[Part]) -> None:
+        self._title, self._parts = title, parts
+
+    def __rich_console__(self, *_: object) -> Iterable[RenderableType]:
+        if parts := [_to_safe(part) for part in self._parts if part is not None]:
+            yield from ("", Text(self._title, style="bold"), Padding(Group(*parts), (0, 0, 0, 2), expand=False))
+
+
+def print_answer(answer: Answer, as_json: bool) -> None:
+    """Print what a command found to stdout, as JSON or for people."""
+    if as_json:
+        typer.echo(to_json(answer.value, indent=2))
+        return
+    console = _make_console(sys.stdout)
+    for part in answer.parts:
+        if part is None:
+            continue
+        if console.is_terminal:
+            # The terminal itself wraps a command, so that it can be copied.
+            whole = isinstance(part, str) and ("`" in part or part.startswith("  "))
+            console.print(_to_safe(part), soft_wrap=whole)
+            continue
+        with console.capture() as captured:
+            console.print(_to_safe(part))
+        for line in captured.get().splitlines():  # rich fills cells up with spaces
+            typer.echo(line.rstrip())
 
 
 def get_stderr() -> Console:
     return _make_console(sys.stderr)
-
-
-def say(*parts: RenderableType, whole: bool = False) -> None:
-    """Print lines and tables to stdout; the terminal itself wraps `whole` lines, so that they can be copied."""
-    console = get_stdout()
-    if console.is_terminal:
-        console.print(*parts, sep="\n", soft_wrap=whole)
-        return
-    with console.capture() as captured:
-        console.print(*parts, sep="\n")
-    for line in captured.get().splitlines():  # rich fills cells up with spaces
-        typer.echo(line.rstrip())
 
 
 def print_progress(text: str) -> None:
@@ -92,53 +158,24 @@ def print_error(message: str) -> None:
     get_stderr().print(line, soft_wrap=True)
 
 
-def print_json(value: object) -> None:
-    """Print the value as JSON to stdout, times as everywhere else."""
-    typer.echo(to_json(value, indent=2))
+def _to_safe(part: RenderableType) -> RenderableType:
+    return Text(escape(part)) if isinstance(part, str) else part
 
 
-def draw_table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
-    """Return a table of these rows. A heading with a leading `>` is right-aligned; the last column gets the rest of
-    the width."""
-    terminal = get_stdout().is_terminal
-    drawn = Table(
-        box=SIMPLE_HEAD if terminal else None,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1 if terminal else 2, 0, 0),  # a box brings a space of its own
-        header_style="bold" if terminal else "",
-    )
-    for position, heading in enumerate(headings):
-        number, last = heading.startswith(">"), position == len(headings) - 1
-        drawn.add_column(
-            heading.lstrip(">"),
-            justify="right" if number else "left",
-            no_wrap=not last,
-            overflow="fold",
-            min_width=_LEAST if last else None,
-        )
-    for row in rows:
-        drawn.add_row(*(_format_cell(value) for value in row))
-    return drawn
+def _read(row: Any, key: Key) -> object:
+    if callable(key):
+        return key(row)
+    return getattr(row, key) if isinstance(key, str) and not isinstance(row, Mapping) else row[key]
 
 
-def style(word: str) -> Text:
-    """Return a state in its colour."""
-    return Text(escape(word), style=STYLES.get(word, ""))
-
-
-def _format_cell(value: Cell) -> Text:
-    if isinstance(value, Text):
-        return value
+def _format_cell(value: object, heading: str) -> Text:
+    """Return the one form of a value in a table: None is a dash, numbers have their thousands apart."""
     if value is None:
         return Text("-", style="dim")
-    if isinstance(value, bool):
-        return Text("yes" if value else "no")
     if isinstance(value, int):
         return Text(f"{value:,}")
-    if isinstance(value, datetime):
-        return Text(format_moment(value.replace(microsecond=0)))
-    return Text(escape(str(value)))
+    text = format_second(value) if isinstance(value, datetime) else escape(str(value))
+    return Text(text, style=STYLES.get(text, "") if heading in _COLOURED else "")
 
 
 def _make_console(stream: TextIO) -> Console:

@@ -31,10 +31,8 @@ def resolve_range_until_now(context: PipelineContext, start: str, end: str) -> W
     return chosen
 
 
-def resolve_range_if_any(
-    context: PipelineContext, start: str | None, end: str | None, remedy: str
-) -> WindowRange | None:
-    """Return the range, None without both ends. Raises UsageError, with that remedy, for half a range."""
+def resolve_range_if_any(context: PipelineContext, start: str | None, end: str | None) -> WindowRange | None:
+    """Return the range, None without both ends. Raises UsageError for half a range."""
     if (start is None) != (end is None):
-        raise UsageError(remedy)
+        raise UsageError("half a range is named; give both --from and --to, or neither for all windows")
     return resolve_range(context, start, end) if start and end else None

@@ -1,17 +1,18 @@
-"""The plan and the result of a repair, as tables and as values."""
+"""The plan and the result of a repair, as tables and sentences, and as values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.filesize import decimal
 
 from onceover.cli.exit_codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
-from onceover.cli.output import draw_table, say, style
+from onceover.cli.output import Part, Table
 from onceover.detection.plan import RepairPlan
 from onceover.detection.service import Detection
 from onceover.explain.finding_text import describe_finding
+from onceover.explain.plan import describe_plan
 from onceover.ledger.log_cuts import WHY_CUT
 from onceover.model.finding import Finding, is_log_cut
 from onceover.model.gap import Reason
@@ -70,97 +71,64 @@ class Result:
         }
 
 
-def show_plan(plan: RepairPlan) -> None:
-    planned = plan.windows
-    left_out = f"{pluralize(plan.changing, 'window')} left out: batches are landing in them; look again in a minute."
-    if not planned:
-        say("nothing to repair: no closed window of this range is wrong. Nothing was written.")
-        if plan.changing:
-            say(left_out)
-        return
-    say(
-        draw_table(
-            ["window", ">lines", ">bytes", ">counted", ">in raw", ">change", "findings"],
-            (
-                (
-                    str(row.window),
-                    row.lines,
-                    decimal(row.bytes),
-                    row.counted,
-                    row.distinct,
-                    None if row.change is None else f"{row.change:+,}",
-                    _format_kinds(row.findings),
-                )
-                for row in planned
-            ),
-        )
-    )
-    lines, size = sum(row.lines for row in planned), sum(row.bytes for row in planned)
-    say(f"a repair would read {pluralize(len(planned), 'window')}, {pluralize(lines, 'line')}, {decimal(size)}.")
-    if any(row.change is None for row in planned):
-        say("Where the change is -, it is known only after raw is read.")
-    if plan.changing:
-        say(left_out)
-    say("To repair exactly this, or nothing if it has changed by then, give instead of --dry-run:")
-    say(f"  --plan {plan.token}", whole=True)
-    say("Nothing was written.")
+def describe_planned(plan: RepairPlan) -> Iterator[Part]:
+    """Yield what a repair would do, and how to have exactly that done."""
+    yield Table(
+        plan.windows, "window", ">lines", (">bytes", lambda row: decimal(row.bytes)), ">counted",
+        (">in raw", "distinct"), (">change", lambda row: None if row.change is None else f"{row.change:+,}"),
+        ("findings", lambda row: _format_kinds(row.findings)), most=None,
+    )  # fmt: skip
+    yield from describe_plan(plan.totals, plan.changing)
+    if plan.windows:
+        yield "To repair exactly this, or nothing if it has changed by then, give instead of --dry-run:"
+        yield f"  --plan {plan.token}"
+    yield "Nothing was written."
 
 
-def show_result(result: Result) -> None:
-    seen, outcomes = result.detection, result.outcomes
+def describe_result(result: Result) -> Iterator[Part]:
+    """Yield each failed window's outcome, the numbers, and what is left to do."""
+    seen, outcomes, done = result.detection, result.outcomes, result.confirmation
     log_is_cut = is_log_cut(seen.findings)
     if log_is_cut:
-        say(f"no window was judged: {WHY_CUT}")
-    if not seen.failed and not log_is_cut:
-        say(
-            f"nothing to repair: {pluralize(seen.judged, 'window')} judged, {seen.certified} certified from the ledger"
-            if seen.judged
-            else f"nothing to judge: {_describe_unjudged(result.unjudged)}"
-        )
-    elif seen.failed:
+        yield f"no window was judged: {WHY_CUT}"
+    judged = f"{pluralize(seen.judged, 'window')} judged, {seen.certified} certified from the ledger"
+    if seen.failed:
         troubled = {window: outcome for window, outcome in outcomes.items() if outcome[0] != "confirmed"}
         shown = outcomes if len(outcomes) <= _MOST_ROWS else troubled
         findings = {str(each.window): _format_kinds(each.findings) for each in seen.failed}
-        if shown:
-            say(
-                draw_table(
-                    ["window", "outcome", "findings"],
-                    (
-                        (window, style(state), findings[window] + (f": {why}" if why else ""))
-                        for window, (state, why) in shown.items()
-                    ),
-                )
-            )
-        confirmed = len(outcomes) - len(troubled)
-        line = (
-            f"{pluralize(seen.judged, 'window')} judged, {seen.certified} certified from the ledger, "
-            f"{confirmed} repaired and confirmed"
+        yield Table(
+            [(window, state, findings[window] + (f": {why}" if why else "")) for window, (state, why) in shown.items()],
+            ("window", 0), ("outcome", 1), ("findings", 2), most=None,
+        )  # fmt: skip
+        line = f"{judged}, {len(outcomes) - len(troubled)} repaired and confirmed"
+        line += f", {len(troubled)} not" if troubled else ""
+        if done is not None:
+            lines, duplicates = pluralize(done.lines_read, "line"), pluralize(done.duplicates, "duplicate")
+            line += f"; {lines} read, {duplicates} ignored"
+        yield line
+    elif not log_is_cut:
+        yield (
+            f"nothing to repair: {judged}"
+            if seen.judged
+            else f"nothing to judge: {_describe_unjudged(result.unjudged)}"
         )
-        if troubled:
-            line += f", {len(troubled)} not"
-        if result.confirmation is not None:
-            line += (
-                f"; {pluralize(result.confirmation.lines_read, 'line')} read, "
-                f"{pluralize(result.confirmation.duplicates, 'duplicate')} ignored"
-            )
-        say(line)
     if result.spark_exit_code:
-        say(
+        yield (
             f"The Spark application exited with {result.spark_exit_code}, see above. "
             "Run the same command again to repair the rest."
         )
     if requested := result.requested:
         repaired = {str(each.window) for each in seen.failed}
         for window, why in (each for each in (*requested.failed, *requested.pending) if each[0] not in repaired):
-            say(f"{window} of the range is not right: {why}; see `onceover explain {seen.pipeline} {window}`")
+            yield f"{window} of the range is not right: {why}; see `onceover explain {seen.pipeline} {window}`"
         if requested.open and seen.judged:
-            say(f"{pluralize(requested.open, 'window')} of the range still open; judged once closed.")
+            yield f"{pluralize(requested.open, 'window')} of the range still open; judged once closed."
     if seen.waiting:
-        say(f"{pluralize(seen.waiting, 'window')} skipped: a batch or another repair holds them; retry in a minute.")
+        yield f"{pluralize(seen.waiting, 'window')} skipped: a batch or another repair holds them; retry in a minute."
     for finding in seen.findings:
         text = describe_finding(finding.kind, finding.evidence)
         look = finding.kind.meaning.look.format(pipeline=seen.pipeline)
-        say(f"Of the whole pipeline: {text.what} {text.how} See `{look}`.")
+        yield f"Of the whole pipeline: {text.what} {text.how} See `{look}`."
 
 
 def _needs_decision(finding: Finding) -> bool:

@@ -23,7 +23,7 @@ from onceover.errors import ConfigurationError
 _STDERR = 2
 _GRACE_SECONDS = 20.0
 _SIGNALLED = 128  # plus the signal's number: a shell's exit code for a process that was killed
-_ENDED = "interrupted before the end; the windows done so far are kept, run the command again for the rest"
+_ENDED = "interrupted before the end; what is done so far is kept, run the command again for the rest"
 _PR_SET_PDEATHSIG = 1  # prctl(2): the signal that a process gets when its parent dies
 
 
@@ -37,6 +37,13 @@ def make_command(name: str, *arguments: str) -> list[str]:
     if not file.is_file():
         raise ConfigurationError(f"{file} does not exist; install the project from its folder, with `make setup`")
     return [sys.executable, str(file), *arguments]
+
+
+def run_job(name: str, *arguments: str, doing: str = "") -> Any:
+    """Say that Spark starts, run a job as `make_command` names it, and return its result as `read_result` does."""
+    command = make_command(name, *arguments)
+    print_progress(f"starting Spark{doing}")
+    return read_result(command)
 
 
 def read_result(command: Sequence[str]) -> Any:

@@ -73,20 +73,24 @@ class RepairPlan:
         ]
         return sha256(to_json([self.pipeline, named]).encode()).hexdigest()
 
-    def as_dict(self) -> dict[str, object]:
+    @property
+    def totals(self) -> dict[str, int]:
         changes = [each.change for each in self.windows]
+        return {
+            "windows": len(self.windows),
+            "lines": sum(each.lines for each in self.windows),
+            "bytes": sum(each.bytes for each in self.windows),
+            "change": sum(change for change in changes if change is not None),
+            "unknown_changes": changes.count(None),
+        }
+
+    def as_dict(self) -> dict[str, object]:
         return {
             "pipeline": self.pipeline,
             "token": self.token,
             "windows": self.windows,
             "changing": self.changing,
-            "totals": {
-                "windows": len(self.windows),
-                "lines": sum(each.lines for each in self.windows),
-                "bytes": sum(each.bytes for each in self.windows),
-                "change": sum(change for change in changes if change is not None),
-                "unknown_changes": changes.count(None),
-            },
+            "totals": self.totals,
         }
 
     def require_windows(self, starts: Iterable[datetime]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from onceover.explain.finding_text import describe_finding
 from onceover.explain.gather import WindowFacts
-from onceover.explain.view import describe_certificate_basis, describe_verdict
+from onceover.explain.view import describe_certificate_basis, describe_notes, describe_verdict
 
 
 def describe_window(known: WindowFacts) -> dict[str, object]:
@@ -18,8 +18,11 @@ def describe_window(known: WindowFacts) -> dict[str, object]:
         "end": known.window.end,
         "state": known.state,
         "verdict": describe_verdict(known),
-        "findings": [_describe_finding(row, known) for row in known.findings],
-        "findings_of_pipeline": [{"kind": f.kind, "evidence": f.evidence} for f in known.of_pipeline],
+        "notes": describe_notes(known),
+        "findings": [describe_row(row, known) for row in known.findings],
+        "findings_of_pipeline": [
+            describe_row({"kind": f.kind, "evidence": f.evidence}, known) for f in known.of_pipeline
+        ],
         "judged_now": known.judged is not None,
         "not_judged_because": known.not_judged,
         "file": {"store": known.raw_store, "path": known.window_file, "length": known.file_length},
@@ -34,6 +37,7 @@ def describe_window(known: WindowFacts) -> dict[str, object]:
     }
 
 
-def _describe_finding(row: Mapping[str, Any], known: WindowFacts) -> dict[str, object]:
+def describe_row(row: Mapping[str, Any], known: WindowFacts) -> dict[str, object]:
+    """Return a finding's row with its words, `what` and `how`."""
     text = describe_finding(row["kind"], row["evidence"], known.rows["landings"])
     return {**row, "what": text.what, "how": text.how}

@@ -9,7 +9,7 @@ from onceover.explain.finding_text import parse_offset_ranges
 from onceover.explain.gather import WindowFacts, describe_expiry
 from onceover.model.finding import has_hole
 from onceover.model.finding_kinds import failures
-from onceover.model.window import format_moment
+from onceover.model.window import format_moment, format_second
 from onceover.model.wording import format_records, pluralize
 
 _MOST_LANDINGS = 20
@@ -23,6 +23,8 @@ _VERDICTS = {
     "certified": "It is certified: each record is counted exactly once.",
     "damaged": "It is certified, so its aggregates are right; but its raw is damaged, and would not give them again.",
 }
+
+NO_LANDING = "No batch has landed records in this window."
 
 _LOST_AS = {
     "unreadable": "that Kafka holds and no reader gets",
@@ -38,6 +40,16 @@ def describe_verdict(facts: WindowFacts) -> str:
         if records
     ]
     return _describe_state(facts) + "".join(skipped)
+
+
+def describe_notes(facts: WindowFacts) -> list[str]:
+    """List why the window is blocked, and why it is not judged now, if so."""
+    notes = []
+    if why := facts.rows["window"]["blocked_why"]:
+        notes.append(f"Blocked because: {why}")
+    if facts.judged is None and facts.state != "open":
+        notes.append(f"Not judged now; the ledger's last findings follow: {facts.not_judged}")
+    return notes
 
 
 def _describe_state(facts: WindowFacts) -> str:
@@ -193,8 +205,3 @@ def list_places(facts: WindowFacts) -> list[str]:
         beside = "the text before it has expired" if facts.compacted["replaces_text"] else "beside the text"
         places.insert(1, f"Compacted: {facts.compacted['path']} ({facts.compacted['bytes']:,} bytes), {beside}")
     return places
-
-
-def format_second(moment: Any) -> str:
-    """Format a moment, to the second."""
-    return format_moment(moment.replace(microsecond=0))

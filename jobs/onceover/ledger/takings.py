@@ -15,7 +15,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.holders import HELD
 from onceover.ledger.windows import RAW_IS_DAMAGED, STATE, UNSETTLED
 from onceover.model.ticket import format_holder
-from onceover.model.window import WindowRange, format_moment
+from onceover.model.window import WindowRange, format_moment, format_second
 from onceover.model.wording import pluralize
 
 _HELD_IN = f"""
@@ -60,7 +60,7 @@ class Taking:
 
     def describe_holder(self) -> str:
         """Return who has taken the windows, for which ticket, since when, and why they were taken over."""
-        since = format_moment(self.taken_at.replace(microsecond=0))
+        since = format_second(self.taken_at)
         return f"taken by {self.who} for {self.ticket} at {since}" + (f' ("{self.why}")' if self.why else "")
 
     def describe(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from onceover.model.window import format_moment
+from onceover.model.window import format_second
 from onceover.model.wording import pluralize
 
 
@@ -20,7 +20,7 @@ class HiddenOffsets:
     since: datetime | None
 
     def __str__(self) -> str:
-        since = f", at least since {format_moment(self.since.replace(microsecond=0))}" if self.since else ""
+        since = f", at least since {format_second(self.since)}" if self.since else ""
         return (
             f"Kafka partition {self.kafka_partition}: an open transaction hides {pluralize(self.count, 'offset')} from "
             f"{self.first} on{since}"

@@ -79,6 +79,16 @@ def format_moment(moment: datetime) -> str:
     return text.replace("+00:00", "Z")
 
 
+def format_second(moment: datetime) -> str:
+    """Write a moment to the second."""
+    return format_moment(moment.replace(microsecond=0))
+
+
+def format_minute(moment: datetime) -> str:
+    """Write a moment to the minute."""
+    return format_moment(moment.replace(second=0, microsecond=0))
+
+
 def parse_moment(text: str) -> datetime:
     """Parse a typed time into an aware moment. Raise UsageError for a malformed time, or one without a zone."""
     cleaned = text.strip()

@@ -15,6 +15,17 @@ def format_records(number: int | None) -> str:
     return "an unknown number of records" if number is None else pluralize(number, "record")
 
 
+def format_duration(seconds: float) -> str:
+    """Return the duration in its largest two units, as in `12 h 3 min` or `7 d`."""
+    left, parts = int(seconds), []
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        number, left = divmod(left, size)
+        parts.append((number, unit))
+    first = next((at for at, (number, _) in enumerate(parts) if number), len(parts) - 1)
+    shown = [f"{number:,} {unit}" for number, unit in parts[first : first + 2] if number]
+    return " ".join(shown) or "0 s"
+
+
 def format_list(numbers: Iterable[object], noun: str, most: int = 8) -> str:
     """Return `landing 3` or `landings 3, 4 and 9`, with at most `most` of them named."""
     shown = [str(number) for number in numbers]

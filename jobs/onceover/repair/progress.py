@@ -6,6 +6,8 @@ import logging
 import time
 from collections.abc import Callable
 
+from onceover.model.wording import format_duration
+
 log = logging.getLogger(__name__)
 WINDOW_RECORDS = 2_000  # to publish a window takes as long as to read so many records
 
@@ -32,17 +34,10 @@ class WindowProgress:
                 "done with %s of %s windows, %s of %s records; %.1f MiB read; about %s left",
                 *(f"{n:,}" for n in (self._windows_done, self._windows, self._records_done, self._records)),
                 self._bytes / 2**20,
-                format_seconds(self._estimate()),
+                format_duration(self._estimate()),
             )
 
     def _estimate(self) -> float:
         done = self._records_done + WINDOW_RECORDS * self._windows_done
         whole = self._records + WINDOW_RECORDS * self._windows
         return (self._clock() - self._started) * (whole - done) / done
-
-
-def format_seconds(seconds: float) -> str:
-    """Return a duration for people: `40 s`, `3 min`, `2.5 h`."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

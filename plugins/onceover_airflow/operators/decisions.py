@@ -15,7 +15,6 @@ from onceover.model.dag_run import DagRun
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import parse_range as parse_offsets
 from onceover.model.window import WindowRange, parse_window
-from onceover.model.wording import format_records, pluralize
 from onceover_airflow.params import LOSSES
 from onceover_airflow.requester import name_requester
 from onceover_airflow.run_request import (
@@ -44,6 +43,7 @@ class AcceptLossOperator(_DecisionOperator):
         from onceover.context import open_pipeline
         from onceover.detection.future_range import reject_future_range
         from onceover.detection.holes import accept_loss
+        from onceover.explain.actions import describe_accepted_loss
 
         params, who = context["params"], name_requester(context["dag_run"])
         reason, kind = require_reason(params, "accepting a loss"), require_text(params, "kind")
@@ -57,11 +57,8 @@ class AcceptLossOperator(_DecisionOperator):
             lost, reopened = accept_loss(
                 opened, span, windows, who, reason, unreadable=kind == "unreadable", overwritten=kind == "overwritten"
             )
+        self.log.info("%s", describe_accepted_loss(span.source, lost, reopened, chosen))
         offsets = sum(map(len, lost))
-        self.log.info(
-            "%s of %s accepted as lost; %s will be judged again, with the loss in their certificates",
-            pluralize(offsets, "offset"), span.source, pluralize(len(reopened), "window"),
-        )  # fmt: skip
         return {"pipeline": opened.name, "offsets": offsets, "ranges": len(lost), "reopened": len(reopened)}
 
 
@@ -71,6 +68,7 @@ class RestoreOperator(_DecisionOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         from onceover.context import open_pipeline
         from onceover.detection.future_range import reject_future_range
+        from onceover.explain.actions import describe_restore
         from onceover.repair.revisions import restore_revision
 
         params, run = context["params"], context["dag_run"]
@@ -86,10 +84,7 @@ class RestoreOperator(_DecisionOperator):
             done = restore_revision(
                 opened.ledger, known, window.start, revision, name_requester(run), reason, dag_run=of_run
             )
-        self.log.info(
-            "window %s holds the rows of revision %d again, as revision %d: %s; it is blocked until a repair of its "
-            "range", window, done.source, done.revision, format_records(done.records),
-        )  # fmt: skip
+        self.log.info("%s", describe_restore(window, done))
         result: dict[str, Any] = to_plain(done)
         return {"pipeline": opened.name, "window": str(window), **result}
 
@@ -100,6 +95,7 @@ class TakeOperator(_DecisionOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         from onceover.context import open_pipeline
         from onceover.detection.future_range import cut_future_range
+        from onceover.explain.actions import describe_taking
         from onceover.ledger import takings
         from onceover.model.ticket import clean_ticket
 
@@ -116,9 +112,7 @@ class TakeOperator(_DecisionOperator):
             else:
                 windows, others = takings.take_windows(*of_range, ticket, why)
         verb = "released" if ticket is None else "taken"
-        self.log.info(
-            "%s %s%s", pluralize(windows, "window"), verb, "".join(f"; before: {o.describe()}" for o in others)
-        )
+        self.log.info("%s", describe_taking(verb, windows, others))
         return {"pipeline": opened.name, verb: windows, "from": sorted({each.who for each in others})}
 
 

@@ -13,6 +13,7 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover.errors import BusyError, TerminalError
+from onceover.explain.plan import describe_plan
 from onceover.model.dag_run import DagRun
 from onceover.model.finding import is_log_cut
 from onceover.model.json_text import to_plain
@@ -96,8 +97,8 @@ class DetectOperator(BaseOperator):
         name, rows = plan.pipeline, list[dict[str, Any]](to_plain(plan.windows))
         shown = [{**row, "findings": [finding["kind"] for finding in row["findings"]]} for row in rows]
         self.log.info("dry run, nothing was written; a repair of %s would do this:\n%s", name, format_table(shown))
-        if plan.changing:
-            self.log.warning("%d windows were left out: batches are landing in them; look again later", plan.changing)
+        for sentence in describe_plan(plan.totals, plan.changing):
+            self.log.info("%s", sentence)
         self.log.info("to repair exactly this, give this token as 'plan': %s", plan.token)
         of_plan = {"windows": len(rows), "plan": rows, "token": plan.token, "changing": plan.changing}
         return shorten({"pipeline": name, "dry_run": True, "request_id": None, **of_plan})

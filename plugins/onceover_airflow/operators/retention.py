@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Context
 
 from onceover.model.json_text import to_plain
-from onceover.model.window import format_moment
+from onceover.model.window import format_moment, format_second
 from onceover_airflow.requester import name_requester
 from onceover_airflow.run_request import RunRequest, chosen_name
 from onceover_airflow.tables import XCOM_ROWS, format_table
@@ -34,6 +34,7 @@ class ExpireOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         from onceover.context import open_pipeline
+        from onceover.explain.actions import describe_expiry
         from onceover.retention import service as retention_service
 
         with open_pipeline(chosen_name(self.pipeline), "retention") as opened:
@@ -50,12 +51,11 @@ class ExpireOperator(BaseOperator):
             what = "dry run, nothing is written; would expire" if request.dry_run else "expiring"
             self.log.info("%s: %s, for %s, because: %s\n%s", name, what, who, why, _files(listed))
             if request.dry_run:
+                self.log.info("%s: %s", name, "; ".join(describe_expiry(listed, None)))
                 return {**to_plain(listed), "dry_run": True}
             expired = retention_service.expire(opened, listed, who, why, self._log_progress)
         result = {**to_plain(listed), "expired": expired.expired, "left": expired.left, "who": who, "why": why}
-        self.log.info("%s: %s files expired", name, f"{expired.expired:,}")
-        if expired.left:
-            self.log.warning("the running ingest still has %s files to move away", f"{expired.left:,}")
+        self.log.info("%s: %s", name, "; ".join(describe_expiry(listed, expired)))
         return result
 
     def _log_progress(self, text: str) -> None:
@@ -75,6 +75,7 @@ class RollUpOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         from onceover.context import open_pipeline
+        from onceover.explain.actions import describe_rollup
         from onceover.retention.rollup import roll_up_batches
 
         dry_run = RunRequest.from_form(context["params"]).dry_run
@@ -83,9 +84,7 @@ class RollUpOperator(BaseOperator):
                 self.log.info("%s has not run yet, so the ledger has no batches of it", opened.name)
                 return None
             result = roll_up_batches(opened, dry_run=dry_run)
-        what = "dry run, nothing is written; would be joined" if dry_run else "joined"
-        self.log.info("%s: %s batches %s to %s", result.pipeline, f"{result.batches:,}", what,
-                      f"{result.rollups + result.alone:,}")  # fmt: skip
+        self.log.info("%s: %s", result.pipeline, describe_rollup(result, dry_run=dry_run))
         return {**result.as_dict(), "dry_run": dry_run}
 
 
@@ -95,11 +94,9 @@ def _files(listed: ExpiryDue) -> str:
             "raw of": format_moment(file.window_start) if file.window_start else f"quarantine {file.quarantine_day}",
             "records": file.records,
             "bytes": file.bytes,
-            "last landed": format_moment(file.landed_at.replace(microsecond=0)),
+            "last landed": format_second(file.landed_at),
         }
         for file in listed.files[:XCOM_ROWS]
     ]
     more = f"\nand {len(listed.files) - XCOM_ROWS:,} more" if len(listed.files) > XCOM_ROWS else ""
-    reasons = "not certified, blocked, held by a repair, or waiting for records"
-    kept = f"\n{listed.kept_back:,} windows of that age stay: {reasons}"
-    return format_table(rows) + more + (kept if listed.kept_back else "")
+    return format_table(rows) + more

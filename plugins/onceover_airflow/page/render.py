@@ -9,9 +9,11 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from onceover.explain.page.strip import MEANINGS
+from onceover.explain.plan import describe_plan
+from onceover.explain.view import NO_LANDING
 from onceover.model.reason import REASON_LENGTH
 from onceover.model.ticket import TICKET_LENGTH
-from onceover.model.window import format_moment
+from onceover.model.window import format_minute, format_moment
 from onceover.model.wording import pluralize
 from onceover_airflow.page import addresses
 
@@ -54,7 +56,7 @@ def _format_number(value: int | None) -> str:
 
 
 def _format_time(moment: datetime | None) -> str:
-    return "unknown" if moment is None else format_moment(moment.replace(second=0, microsecond=0))
+    return "unknown" if moment is None else format_minute(moment)
 
 
 _ENVIRONMENT: Final = Environment(
@@ -72,10 +74,12 @@ _ENVIRONMENT.filters |= {
 }
 _ENVIRONMENT.globals |= {
     "below": point_below,
+    "describe_plan": describe_plan,
     "glyphs": GLYPHS,
     "meanings": MEANINGS,
     "reason_length": REASON_LENGTH,
     "ticket_length": TICKET_LENGTH,
+    "no_landing": NO_LANDING,
     "no_repairs": NO_REPAIRS,
     "to_pipeline": addresses.locate_pipeline,
     "to_window": addresses.locate_window,

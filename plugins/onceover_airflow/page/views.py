@@ -13,7 +13,6 @@ from onceover.config.pipelines import names
 from onceover.detection.future_range import reject_future_range
 from onceover.errors import OnceoverError, UsageError
 from onceover.explain import page as explain
-from onceover.explain.finding_text import describe_finding
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import count_by_state, read_last_end
@@ -141,9 +140,6 @@ def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTM
         pipeline=pipeline,
         window=chosen,
         known=known,
-        of_pipeline=[
-            (each["kind"], describe_finding(each["kind"], each["evidence"])) for each in known["findings_of_pipeline"]
-        ],
         span=span,
         plan=plan,
         closed=1 if known["state"] == "closed" else 0,

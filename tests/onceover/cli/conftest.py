@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from onceover.cli.app import app
+from onceover.cli.output import Answer, Part, print_answer
 from onceover.config import endpoints
 from onceover.config.pipelines import find
 from onceover.kafka import Topic
@@ -76,6 +77,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for part in endpoints.PARTS:
         monkeypatch.delenv(f"ONCEOVER_{part.upper()}", raising=False)
     return tmp_path
+
+
+@pytest.fixture
+def show(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """The text that a person reads of these parts of an answer, in a pipe."""
+
+    def print_parts(*parts: Part) -> str:
+        print_answer(Answer(None, parts), as_json=False)
+        return capsys.readouterr().out
+
+    return print_parts
 
 
 class Planted:

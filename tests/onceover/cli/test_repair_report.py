@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from onceover.cli.repair_report import Result, show_plan, show_result
+from onceover.cli.repair_report import Result, describe_planned, describe_result
 from onceover.detection.plan import PlannedRepair, RepairPlan
 from onceover.detection.service import Detection, FailedWindow
 from onceover.model.finding import Finding
@@ -16,6 +17,7 @@ from onceover.model.json_text import to_json
 from onceover.model.window import Window
 from onceover.repair.service import Confirmation
 
+Show = Callable[..., str]
 HOURS = [Window.at(datetime(2013, 1, 1, hour, tzinfo=UTC), 60) for hour in range(3)]
 NAMES = [str(window) for window in HOURS]
 FOUND = (Finding(Kind.DUPLICATED, {"landings": [1, 2], "pairs": 1}),)
@@ -59,9 +61,9 @@ def test_exit_code_says_how_the_repair_ended(result: Result, code: int) -> None:
     assert json.loads(to_json(result))["exit_code"] == code
 
 
-def test_failed_window_is_shown_with_its_outcome(capsys: pytest.CaptureFixture[str]) -> None:
-    show_result(Result(DETECTION, confirmed(NAMES[0], failed=((NAMES[1], "raw holds 1 of 2"),))))
-    lines = capsys.readouterr().out.splitlines()
+def test_failed_window_is_shown_with_its_outcome(show: Show) -> None:
+    shown = show(*describe_result(Result(DETECTION, confirmed(NAMES[0], failed=((NAMES[1], "raw holds 1 of 2"),)))))
+    lines = shown.splitlines()
     assert [line.split()[:2] for line in lines[1:4]] == [
         [NAMES[0], "confirmed"],
         [NAMES[1], "failed"],
@@ -70,57 +72,57 @@ def test_failed_window_is_shown_with_its_outcome(capsys: pytest.CaptureFixture[s
     assert "raw holds 1 of 2" in lines[2]
 
 
-def test_repair_with_nothing_wrong_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    show_result(Result(NOTHING))
-    assert capsys.readouterr().out == "nothing to repair: 5 windows judged, 2 certified from the ledger\n"
+def test_repair_with_nothing_wrong_says_so(show: Show) -> None:
+    shown = show(*describe_result(Result(NOTHING)))
+    assert shown == "nothing to repair: 5 windows judged, 2 certified from the ledger\n"
 
 
-def test_loss_that_waits_for_a_decision_is_shown_with_its_page(capsys: pytest.CaptureFixture[str]) -> None:
-    show_result(Result(dataclasses.replace(NOTHING, findings=(hole("expired"),))))
-    said = " ".join(capsys.readouterr().out.split())
+def test_loss_that_waits_for_a_decision_is_shown_with_its_page(show: Show) -> None:
+    shown = show(*describe_result(Result(dataclasses.replace(NOTHING, findings=(hole("expired"),)))))
+    said = " ".join(shown.split())
     assert "5f3a0b1c-0:3-9 expired: Kafka no longer has them" in said.replace("5f3a0b1c-00000", "5f3a0b1c-0")
     assert "See `onceover holes things`." in said
 
 
-def test_dry_run_reports_changes_and_which_only_raw_can_prove(capsys: pytest.CaptureFixture[str]) -> None:
+def test_dry_run_reports_changes_and_which_only_raw_can_prove(show: Show) -> None:
     planned = (
         PlannedRepair(HOURS[0], FOUND, 60, 5944, 60, 30, 7),
         PlannedRepair(HOURS[1], FOUND, 10, 992, 10, None, 7),
     )
-    show_plan(RepairPlan("things", planned, 1))
-    out = capsys.readouterr().out
-    assert [line.split()[:7] for line in out.splitlines()[1:3]] == [
+    shown = show(*describe_planned(RepairPlan("things", planned, 1)))
+    assert [line.split()[:7] for line in shown.splitlines()[1:3]] == [
         [NAMES[0], "60", "5.9", "kB", "60", "30", "-30"],
         [NAMES[1], "10", "992", "bytes", "10", "-", "-"],
     ]
-    assert "2 windows, 70 lines" in out
-    assert "1 window left out: batches are landing" in out
-    assert out.endswith("Nothing was written.\n")
+    assert "2 windows from 70 lines" in shown
+    assert "1 window left out: batches are landing" in shown
+    assert shown.endswith("Nothing was written.\n")
 
 
-def test_typed_reason_is_neither_markup_nor_a_control_character(capsys: pytest.CaptureFixture[str]) -> None:
-    show_result(Result(DETECTION, confirmed(failed=((NAMES[0], "[red]a\x1b[2Jb"),))))
-    out = capsys.readouterr().out
-    assert "[red]a\\x1b[2Jb" in out
-    assert "\x1b" not in out
+def test_typed_reason_is_neither_markup_nor_a_control_character(show: Show) -> None:
+    shown = show(*describe_result(Result(DETECTION, confirmed(failed=((NAMES[0], "[red]a\x1b[2Jb"),)))))
+    assert "[red]a\\x1b[2Jb" in shown
+    assert "\x1b" not in shown
 
 
-def test_range_without_a_judged_window_names_the_states(capsys: pytest.CaptureFixture[str]) -> None:
+def test_range_without_a_judged_window_names_the_states(show: Show) -> None:
     nothing = dataclasses.replace(NOTHING, judged=0)
-    show_result(Result(nothing, unjudged={"open": 1, "certified": 2}))
-    said = " ".join(capsys.readouterr().out.split())
+    shown = show(*describe_result(Result(nothing, unjudged={"open": 1, "certified": 2})))
+    said = " ".join(shown.split())
     assert "nothing to judge: of the windows of this range are 2 certified, 1 open; an open window is judged" in said
-    show_result(Result(nothing, unjudged={}))
-    assert "this range has no window" in " ".join(capsys.readouterr().out.split())
+    shown = show(*describe_result(Result(nothing, unjudged={})))
+    assert "this range has no window" in " ".join(shown.split())
 
 
-def test_cut_log_leaves_no_window_called_right(capsys: pytest.CaptureFixture[str]) -> None:
-    show_result(Result(dataclasses.replace(NOTHING, judged=0, findings=(CUT,)), unjudged={"closed": 5}))
-    said = " ".join(capsys.readouterr().out.split())
+def test_cut_log_leaves_no_window_called_right(show: Show) -> None:
+    shown = show(
+        *describe_result(Result(dataclasses.replace(NOTHING, judged=0, findings=(CUT,)), unjudged={"closed": 5}))
+    )
+    said = " ".join(shown.split())
     assert said.startswith("no window was judged: Kafka's log has, may have, or lost, other records under offsets that")
     assert "nothing to" not in said
     searched = dataclasses.replace(DETECTION, judged=0, failed=DETECTION.failed[:1], findings=(CUT,))
-    show_result(Result(searched, confirmed(NAMES[0])))
-    said = " ".join(capsys.readouterr().out.split())
+    shown = show(*describe_result(Result(searched, confirmed(NAMES[0]))))
+    said = " ".join(shown.split())
     assert said.startswith("no window was judged")
     assert f"{NAMES[0]} confirmed" in said

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from onceover.repair.progress import WindowProgress, format_seconds
+from onceover.repair.progress import WindowProgress
 
 
 def test_each_group_but_the_last_says_what_is_left(caplog: pytest.LogCaptureFixture) -> None:
@@ -18,8 +18,8 @@ def test_each_group_but_the_last_says_what_is_left(caplog: pytest.LogCaptureFixt
         progress.add_bytes(size)
         progress.finish(1, landed)
     assert caplog.messages == [
-        "done with 1 of 3 windows, 98,000 of 994,000 records; 1.0 MiB read; about 90 s left",
-        "done with 2 of 3 windows, 396,000 of 994,000 records; 4.0 MiB read; about 60 s left",
+        "done with 1 of 3 windows, 98,000 of 994,000 records; 1.0 MiB read; about 1 min 30 s left",
+        "done with 2 of 3 windows, 396,000 of 994,000 records; 4.0 MiB read; about 1 min left",
     ]
 
 
@@ -29,10 +29,3 @@ def test_windows_without_records_count_as_well(caplog: pytest.LogCaptureFixture)
     progress = WindowProgress(2, 0, lambda: next(moments))
     progress.finish(1, 0)
     assert caplog.messages == ["done with 1 of 2 windows, 0 of 0 records; 0.0 MiB read; about 5 s left"]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.4, "0 s"), (99, "99 s"), (150, "2 min"), (5_000, "83 min"), (9_000, "2.5 h")]
-)
-def test_seconds_for_people(seconds: float, text: str) -> None:
-    assert format_seconds(seconds) == text

@@ -129,7 +129,7 @@ def test_windows_left_for_an_ingest_to_move_are_logged_not_red(
 
     assert result is not None
     assert result["left"] == 1_234
-    assert "the running ingest still has 1,234 files to move away" in "".join(capfd.readouterr())
+    assert "1,234 not moved yet: the running ingest moves them" in "".join(capfd.readouterr())
 
 
 def test_pipeline_that_keeps_raw_for_ever_is_left_alone(library: Library) -> None:

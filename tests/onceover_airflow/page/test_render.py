@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import pytest
 
-from onceover.explain.finding_text import FindingText
 from onceover.explain.page import (
     IngestLine,
     Loss,
@@ -49,8 +48,8 @@ KNOWN: Final = {
     "state": HOSTILE,
     "sentence": HOSTILE,
     "verdict": HOSTILE,
-    "judged_now": False,
-    "not_judged_because": HOSTILE,
+    "notes": [HOSTILE],
+    "findings_of_pipeline": [FINDING],
     "findings": [FINDING, {"kind": "late", "what": HOSTILE, "how": HOSTILE}],  # the second has just been judged
     "next_steps": [{"text": HOSTILE, "command": HOSTILE}],
     "counts": {"lines": 2, "distinct": None, "counted": 2, "certified": None},
@@ -58,7 +57,6 @@ KNOWN: Final = {
     "certificate_rests_on_text": HOSTILE,
     "places": [HOSTILE],
     "ledger": {
-        "window": {"blocked_why": HOSTILE},
         "taken": [TAKEN],
         "losses": [{"text": HOSTILE}],
         "repairs": [{"text": HOSTILE, "request_id": 7, "before": {"revision": 1}}],
@@ -128,7 +126,6 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
         "may_reread": False,
         "is_reread": True,
         "may_take": False,
-        "of_pipeline": [(HOSTILE, FindingText(HOSTILE, HOSTILE))],
         "span": SPAN,
         "plan": PLAN,
         "closed": 0,

@@ -6,16 +6,15 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import From, PipelineName, Reason, To, get_user, require_reason
-from onceover.cli.exit_codes import format_epilog
-from onceover.cli.output import say
+from onceover.cli.arguments import From, PipelineName, Reason, To, flag, get_user, require_reason
+from onceover.cli.command import command
+from onceover.cli.output import Answer
 from onceover.cli.ranges import resolve_range
 from onceover.context import open_pipeline
 from onceover.detection import holes
 from onceover.errors import UsageError
+from onceover.explain.actions import describe_accepted_loss
 from onceover.model.offsets import parse_range
-from onceover.model.window import format_moment
-from onceover.model.wording import pluralize
 
 Range = Annotated[
     str,
@@ -27,32 +26,20 @@ Range = Annotated[
 ]
 
 
-Unreadable = Annotated[
-    bool,
-    typer.Option("--unreadable", metavar="", help="Kafka's log holds these offsets, but every read of them fails."),
-]
+Unreadable = Annotated[bool, flag("--unreadable", "Kafka's log holds these offsets, but every read of them fails.")]
 Overwritten = Annotated[
-    bool,
-    typer.Option(
-        "--overwritten", metavar="", help="These offsets landed; a cut log had other records there, and lost them too."
-    ),
+    bool, flag("--overwritten", "These offsets landed; a cut log had other records there, and lost them too.")
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        "accept-loss",
-        epilog=format_epilog(
-            "onceover accept-loss flights 1f2e3d4c-0:1200-1300 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
-            '--reason "INC-42: retention was an hour"',
-            "onceover accept-loss flights 1f2e3d4c-0:1300-1301 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
-            '--unreadable --reason "INC-43: a damaged batch"',
-            "onceover accept-loss flights 1f2e3d4c-0:1400-1420 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
-            '--overwritten --reason "INC-44: the log was cut, and expired before it was read again"',
-        ),
-    )(accept_loss)
-
-
+@command(
+    "onceover accept-loss flights 1f2e3d4c-0:1200-1300 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
+    '--reason "INC-42: retention was an hour"',
+    "onceover accept-loss flights 1f2e3d4c-0:1300-1301 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
+    '--unreadable --reason "INC-43: a damaged batch"',
+    "onceover accept-loss flights 1f2e3d4c-0:1400-1420 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
+    '--overwritten --reason "INC-44: the log was cut, and expired before it was read again"',
+)
 def accept_loss(
     pipeline: PipelineName,
     offsets: Range,
@@ -61,7 +48,7 @@ def accept_loss(
     reason: Reason = None,
     unreadable: Unreadable = False,
     overwritten: Overwritten = False,
-) -> None:
+) -> Answer:
     """Declare offsets lost that have expired in Kafka, and name the windows that may lack their records.
 
     Ingest's frontier moves past these offsets, so that later windows can close again; with --overwritten, windows can
@@ -80,10 +67,5 @@ def accept_loss(
         lost, reopened = holes.accept_loss(
             context, span, windows, get_user(), why, unreadable=unreadable, overwritten=overwritten
         )
-    say(
-        f"{pluralize(sum(map(len, lost)), 'offset')} of {span.source} accepted as lost"
-        f"{f', in {len(lost):,} ranges' if len(lost) > 1 else ''}; "
-        f"{pluralize(len(reopened), 'window')} from "
-        f"{format_moment(windows.start)} to {format_moment(windows.end)} will be judged again, "
-        "with the loss in their certificates"
-    )
+    said = describe_accepted_loss(span.source, lost, reopened, windows)
+    return Answer({"lost": lost, "reopened": reopened}, [said])

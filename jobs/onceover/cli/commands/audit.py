@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import typer
-
 from onceover.audit import service as audit_service
-from onceover.cli.arguments import AsJson, FromIfAny, PipelineName, ToIfAny, get_user
-from onceover.cli.audit_report import CODES, carry_out, show
-from onceover.cli.exit_codes import FAILED, format_epilog
-from onceover.cli.output import print_json
+from onceover.cli.arguments import FromIfAny, PipelineName, ToIfAny, get_user
+from onceover.cli.audit_report import CODES, carry_out, describe
+from onceover.cli.command import command
+from onceover.cli.exit_codes import FAILED
+from onceover.cli.output import Answer
 from onceover.cli.ranges import resolve_range_if_any
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            "onceover audit flights",
-            "onceover audit flights --from 2013-01-05T00:00Z --to 2013-01-06T00:00Z --json",
-            codes=CODES,
-        )
-    )(audit)
-
-
-def audit(pipeline: PipelineName, start: FromIfAny = None, end: ToIfAny = None, json: AsJson = False) -> None:
+@command(
+    "onceover audit flights",
+    "onceover audit flights --from 2013-01-05T00:00Z --to 2013-01-06T00:00Z --json",
+    codes=CODES,
+)
+def audit(pipeline: PipelineName, start: FromIfAny = None, end: ToIfAny = None) -> Answer:
     """Read Kafka's log and raw again and compare all records that they hold with the aggregates, window by window.
 
     A record counts if the log or raw holds it, whether or not the ledger knows it. Records that ingest is still to read
@@ -32,16 +26,12 @@ def audit(pipeline: PipelineName, start: FromIfAny = None, end: ToIfAny = None, 
     Changes nothing but the ledger's table `onceover.audit`, which keeps the result.
     """
     with open_pipeline(pipeline, "audit") as context:
-        chosen = resolve_range_if_any(context, start, end, "give both --from and --to, or neither for all windows")
+        chosen = resolve_range_if_any(context, start, end)
         audit_id = audit_service.request_audit(
             context, "log", start=chosen.start if chosen else None, end=chosen.end if chosen else None, who=get_user()
         )
         if audit_id is None:
             raise UsageError(f"pipeline {context.name} has not run yet; start it with `onceover ingest {context.name}`")
         result = carry_out(context, audit_id)
-    if json:
-        print_json({"pipeline": context.name, "audit_id": audit_id, **result})
-    else:
-        show(context.name, result)
-    if not result["equal"]:
-        raise typer.Exit(FAILED)
+    value = {"pipeline": context.name, "audit_id": audit_id, **result}
+    return Answer(value, describe(context.name, result), 0 if result["equal"] else FAILED)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import entry_points
 
-import typer
-
 from onceover.cli import doctor as checks
-from onceover.cli.arguments import AsJson
+from onceover.cli.arguments import NO_PIPELINE
+from onceover.cli.command import command
 from onceover.cli.doctor import Outcome
-from onceover.cli.exit_codes import FAILED, format_epilog
-from onceover.cli.output import draw_table, get_stderr, print_json, say, style
+from onceover.cli.exit_codes import FAILED
+from onceover.cli.output import Answer, Table, get_stderr
 from onceover.config.pipelines import read_valid
 from onceover.errors import OnceoverError
 from onceover.model.pipeline import Pipeline
@@ -23,17 +22,12 @@ PATIENCE_SECONDS = 20.0
 Check = Callable[[], Iterator[Outcome]]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            "onceover doctor",
-            "onceover doctor --json",
-            codes={0: "no problem was found", FAILED: "a problem was found; each line says how to fix it"},
-        )
-    )(doctor)
-
-
-def doctor(json: AsJson = False) -> None:
+@command(
+    "onceover doctor",
+    "onceover doctor --json",
+    codes={0: "no problem was found", FAILED: "a problem was found; each line says how to fix it"},
+)
+def doctor() -> Answer:
     """Check every service and pipeline; name each problem and how to fix it.
 
     This machine: Java, installed packages, disk, ports. Clocks: whether they agree. Kafka: each topic's retention and
@@ -58,12 +52,15 @@ def doctor(json: AsJson = False) -> None:
     }
     with get_stderr().status("checking ..."):
         outcomes = [*run_checks(named_checks, PATIENCE_SECONDS), *outcomes]
-    if json:
-        print_json([{"check": each.check, "state": each.state, "what": each.what} for each in outcomes])
-    else:
-        show(outcomes)
-    if any(each.state == "wrong" for each in outcomes):
-        raise typer.Exit(FAILED)
+    wrong = sum(each.state == "wrong" for each in outcomes)
+    return Answer(
+        outcomes,
+        [
+            Table(outcomes, ("part", "check"), "state", "what", most=None),
+            f"{wrong} wrong" if wrong else "nothing is wrong",
+        ],
+        FAILED if wrong else 0,
+    )
 
 
 def run_checks(named_checks: dict[str, Check], patience: float) -> list[Outcome]:
@@ -105,13 +102,7 @@ def _check_pipelines() -> tuple[tuple[Pipeline, ...], list[Outcome]]:
     good, mistakes = read_valid()
     outcomes = [Outcome("pipelines", "wrong", str(mistake)) for mistake in mistakes]
     if not good and not mistakes:
-        outcomes = [Outcome("pipelines", "note", "there is no pipeline; write a TOML into pipelines/")]
+        outcomes = [Outcome("pipelines", "note", NO_PIPELINE)]
     elif not mistakes:
         outcomes = [Outcome("pipelines", "fine", ", ".join(p.name for p in good))]
     return good, outcomes
-
-
-def show(outcomes: Sequence[Outcome]) -> None:
-    say(draw_table(["part", "state", "what"], ((each.check, style(each.state), each.what) for each in outcomes)))
-    wrong = sum(each.state == "wrong" for each in outcomes)
-    say("nothing is wrong" if not wrong else f"{wrong} wrong")

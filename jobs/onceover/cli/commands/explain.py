@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import typer
-
-from onceover.cli.arguments import AsJson, PipelineName, WindowStart
-from onceover.cli.exit_codes import FAILED, format_epilog
-from onceover.cli.output import print_json
+from onceover.cli.arguments import PipelineName, WindowStart
+from onceover.cli.command import command
+from onceover.cli.exit_codes import FAILED
+from onceover.cli.output import Answer
 from onceover.cli.ranges import resolve_window
 from onceover.cli.root_warning import warn_of_foreign_root
-from onceover.cli.window_page import show
+from onceover.cli.window_page import describe
 from onceover.context import open_pipeline
 from onceover.explain.gather import gather
+from onceover.explain.page.window import describe_shortly
 from onceover.explain.values import describe_window
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            "onceover explain flights 2013-01-05T14:00Z",
-            "onceover explain flights 2013-01-05T14:00Z --json",
-            codes={
-                0: "the window was printed, whether it is right or wrong",
-                FAILED: "the window is unknown",
-            },
-        )
-    )(explain)
-
-
-def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -> None:
+@command(
+    "onceover explain flights 2013-01-05T14:00Z",
+    "onceover explain flights 2013-01-05T14:00Z --json",
+    codes={
+        0: "the window was printed, whether it is right or wrong",
+        FAILED: "the window is unknown",
+    },
+)
+def explain(pipeline: PipelineName, window: WindowStart) -> Answer:
     """Explain one window: its findings and their evidence, its landings and repairs, and what to do next.
 
     Reads the ledger, the marker of the raw root, and lengths of files only; changes nothing.
@@ -36,8 +31,6 @@ def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -
     with open_pipeline(pipeline, "explain") as context:
         chosen = resolve_window(context, window)
         warn_of_foreign_root(context)
-        story = gather(context, chosen)
-    if json:
-        print_json(describe_window(story))
-    else:
-        show(story)
+        facts = gather(context, chosen)
+        shown = describe_shortly(context, facts)
+    return Answer(describe_window(facts), describe(shown))

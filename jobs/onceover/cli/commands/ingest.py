@@ -10,31 +10,26 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import PipelineName
-from onceover.cli.exit_codes import format_epilog
+from onceover.cli.arguments import PipelineName, flag
+from onceover.cli.command import command
 from onceover.cli.spark_entry import make_command
 from onceover.config.pipelines import find_file, names
 from onceover.errors import UsageError
 from onceover.ingest.supervisor import Supervisor
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            "onceover ingest flights",
-            "onceover ingest flights > flights.log 2>&1 &",
-            "onceover ingest --all",
-            codes={
-                0: "a signal stopped it; its batch was finished and committed",
-                1: "it cannot continue; the last line says why",
-            },
-        )
-    )(ingest)
-
-
+@command(
+    "onceover ingest flights",
+    "onceover ingest flights > flights.log 2>&1 &",
+    "onceover ingest --all",
+    codes={
+        0: "a signal stopped it; its batch was finished and committed",
+        1: "it cannot continue; the last line says why",
+    },
+)
 def ingest(
     pipeline: PipelineName = "",
-    every: Annotated[bool, typer.Option("--all", help="Run every pipeline, each in its own process.")] = False,
+    every: Annotated[bool, flag("--all", "Run every pipeline, each in its own process.")] = False,
 ) -> None:
     """Land a pipeline's records in window files and update its near-real-time aggregates, until a signal stops it.
 

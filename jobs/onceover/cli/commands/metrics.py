@@ -10,36 +10,28 @@ from typing import Annotated
 import typer
 from prometheus_client import generate_latest
 
-from onceover.cli.exit_codes import TRY_LATER, format_epilog
+from onceover.cli.arguments import flag, option
+from onceover.cli.command import command
+from onceover.cli.exit_codes import TRY_LATER
 from onceover.cli.output import print_error, print_progress
 from onceover.observability.exporter import LedgerCollector, create_registry, serve_metrics
 
-Port = Annotated[
-    int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port on loopback; 0 takes a free one.")
-]
-Once = Annotated[bool, typer.Option("--once", metavar="", help="Print the metrics and exit.")]
+Port = Annotated[int, option("--port", "PORT", "Port on loopback; 0 takes a free one.", min=0, max=65535)]
+Once = Annotated[bool, flag("--once", "Print the metrics and exit.")]
 OverdueMinutes = Annotated[
-    int,
-    typer.Option(
-        "--overdue-minutes", metavar="N", min=1, help="Minutes after which a closed, uncertified window is overdue."
-    ),
+    int, option("--overdue-minutes", "N", "Minutes after which a closed, uncertified window is overdue.", min=1)
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            "onceover metrics",
-            "onceover metrics --port 9500 --overdue-minutes 30",
-            "onceover metrics --once | grep onceover_windows",
-            codes={
-                0: "a signal stopped it; with --once, the metrics were printed",
-                TRY_LATER: "the port is taken; with --once, the ledger does not answer",
-            },
-        )
-    )(metrics)
-
-
+@command(
+    "onceover metrics",
+    "onceover metrics --port 9500 --overdue-minutes 30",
+    "onceover metrics --once | grep onceover_windows",
+    codes={
+        0: "a signal stopped it; with --once, the metrics were printed",
+        TRY_LATER: "the port is taken; with --once, the ledger does not answer",
+    },
+)
 def metrics(port: Port = 9464, once: Once = False, overdue_minutes: OverdueMinutes = 60) -> None:
     """Serve metrics of all pipelines at /metrics, in Prometheus' format, until SIGTERM or Ctrl-C.
 

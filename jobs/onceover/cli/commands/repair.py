@@ -6,13 +6,12 @@ from collections import Counter
 from dataclasses import replace
 from typing import Annotated
 
-import typer
-
-from onceover.cli.arguments import AsJson, From, PipelineName, Reason, To, get_user, require_reason
-from onceover.cli.exit_codes import FAILED, TRY_LATER, format_epilog
-from onceover.cli.output import print_json, print_progress
+from onceover.cli.arguments import From, PipelineName, Reason, To, flag, get_user, option, require_reason
+from onceover.cli.command import command
+from onceover.cli.exit_codes import FAILED, TRY_LATER
+from onceover.cli.output import Answer, print_progress
 from onceover.cli.ranges import resolve_range_until_now
-from onceover.cli.repair_report import Result, show_plan, show_result
+from onceover.cli.repair_report import Result, describe_planned, describe_result
 from onceover.cli.spark_entry import make_command, run_entry
 from onceover.context import open_pipeline
 from onceover.detection import service as detection_service
@@ -22,46 +21,35 @@ from onceover.ledger.windows import list_windows
 from onceover.repair import service as repair_service
 from onceover.repair.range_outcome import judge_range
 
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", metavar="", help="Only list what would be read and changed; write nothing.")
-]
-Force = Annotated[
-    bool, typer.Option("--force", metavar="", help="Rebuild right and certified windows of the range as well.")
-]
+DryRun = Annotated[bool, flag("--dry-run", "Only list what would be read and changed; write nothing.")]
+Force = Annotated[bool, flag("--force", "Rebuild right and certified windows of the range as well.")]
 ByValue = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--by-value",
-        metavar="",
-        help="Rebuild all windows of the range by their records' Kafka values, not by the columns in their lines; so "
+        "Rebuild all windows of the range by their records' Kafka values, not by the columns in their lines; so "
         "does each later repair of them.",
     ),
 ]
 
 
 Plan = Annotated[
-    str | None,
-    typer.Option("--plan", metavar="TOKEN", help="Repair only what a --dry-run with this token showed; else exit 1."),
+    str | None, option("--plan", "TOKEN", "Repair only what a --dry-run with this token showed; else exit 1.")
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            "onceover repair flights --from 2013-01-05T14:00Z --to 2013-01-05T15:00Z --dry-run",
-            'onceover repair flights --from 2013-01-05T14:00Z --to 2013-01-05T15:00Z --reason "INC-42, driver killed"',
-            "onceover repair flights --from 2013-01-01T00:00Z --to 2013-01-02T00:00Z --dry-run --json",
-            codes={
-                0: "every closed window of the range is right: it is confirmed, or nothing was wrong with it",
-                FAILED: "a window of the range failed, is blocked, damaged or was revoked, or lost offsets need "
-                "`onceover accept-loss`",
-                TRY_LATER: "a service does not answer, a batch or another repair holds windows, or Kafka's log was cut "
-                "and no window is judged; retry later",
-            },
-        )
-    )(repair)
-
-
+@command(
+    "onceover repair flights --from 2013-01-05T14:00Z --to 2013-01-05T15:00Z --dry-run",
+    'onceover repair flights --from 2013-01-05T14:00Z --to 2013-01-05T15:00Z --reason "INC-42, driver killed"',
+    "onceover repair flights --from 2013-01-01T00:00Z --to 2013-01-02T00:00Z --dry-run --json",
+    codes={
+        0: "every closed window of the range is right: it is confirmed, or nothing was wrong with it",
+        FAILED: "a window of the range failed, is blocked, damaged or was revoked, or lost offsets need "
+        "`onceover accept-loss`",
+        TRY_LATER: "a service does not answer, a batch or another repair holds windows, or Kafka's log was cut "
+        "and no window is judged; retry later",
+    },
+)
 def repair(
     pipeline: PipelineName,
     start: From,
@@ -71,8 +59,7 @@ def repair(
     force: Force = False,
     by_value: ByValue = False,
     plan: Plan = None,
-    json: AsJson = False,
-) -> None:
+) -> Answer:
     """Judge the closed windows of a range and rebuild the wrong ones from raw, including blocked ones.
 
     A range that ends in the future is judged up to now.
@@ -85,11 +72,7 @@ def repair(
         window_range = resolve_range_until_now(context, start, end)
         if dry_run:
             planned = plan_repair(context, window_range=window_range, force=force or by_value)
-            if json:
-                print_json(planned)
-            else:
-                show_plan(planned)
-            return
+            return Answer(planned, describe_planned(planned))
         why = require_reason(reason, "a repair", ", or --dry-run")
         detection = detection_service.detect(
             context,
@@ -119,9 +102,4 @@ def repair(
             windows = list_windows(context.ledger, context.name, None, window_range.start, window_range.end)
             result = replace(result, unjudged=Counter(str(row["state"]) for row in windows))
         result = replace(result, requested=judge_range(context, window_range, result.confirmation))
-    if json:
-        print_json(result)
-    else:
-        show_result(result)
-    if result.exit_code:
-        raise typer.Exit(result.exit_code)
+    return Answer(result, describe_result(result), result.exit_code)

@@ -5,36 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
-
-from onceover.cli.arguments import AsJson, PipelineName, Reason, get_user, require_reason
-from onceover.cli.exit_codes import format_epilog
-from onceover.cli.output import draw_table, print_json, say, style
+from onceover.cli.arguments import PipelineName, Reason, flag, get_user, option, require_reason
+from onceover.cli.command import command
+from onceover.cli.output import Answer, Table
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger.request_list import cancel_request, list_requests
-from onceover.model.window import format_moment
 from onceover.model.wording import pluralize
 
-All = Annotated[bool, typer.Option("--all", metavar="", help="List requests that have ended too, the last 1,000.")]
-Cancel = Annotated[
-    int | None, typer.Option("--cancel", metavar="REQUEST", help="Cancel the windows of this request that still wait.")
-]
+All = Annotated[bool, flag("--all", "List requests that have ended too, the last 1,000.")]
+Cancel = Annotated[int | None, option("--cancel", "REQUEST", "Cancel the windows of this request that still wait.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            "onceover requests flights",
-            "onceover requests flights --all --json",
-            'onceover requests flights --cancel 12 --reason "the wrong month"',
-        )
-    )(requests)
-
-
-def requests(
-    pipeline: PipelineName, every: All = False, cancel: Cancel = None, reason: Reason = None, json: AsJson = False
-) -> None:
+@command(
+    "onceover requests flights",
+    "onceover requests flights --all --json",
+    'onceover requests flights --cancel 12 --reason "the wrong month"',
+)
+def requests(pipeline: PipelineName, every: All = False, cancel: Cancel = None, reason: Reason = None) -> Answer:
     """List a pipeline's repair requests with windows that wait, or cancel one.
 
     running: a repair works on its windows. waiting: none does. cancelled, ended: no window of it waits.
@@ -50,42 +38,23 @@ def requests(
             why = require_reason(reason, "a cancellation", "")
             number = cancel_request(context.ledger, context.name, cancel, get_user(), why)
         rows = list_requests(context.ledger, context.name, every=every, only=cancel)
-    if cancel is not None:
-        (row,) = rows
-        if json:
-            print_json({**row, "cancelled_windows": number})
-            return
-        say(f"request {cancel}: {pluralize(number, 'window')} cancelled, {row['repaired']:,} repaired before")
-        if row["held"]:
-            say(f"{pluralize(row['held'], 'window')} of it are being repaired now; a repair finishes what it holds.")
-        return
-    if json:
-        print_json(rows)
-    else:
-        show(rows)
+    if cancel is None:
+        return Answer(rows, [describe(rows)])
+    (row,) = rows
+    held = f"{pluralize(row['held'], 'window')} of it are being repaired now; a repair finishes what it holds."
+    done = f"request {cancel}: {pluralize(number, 'window')} cancelled, {row['repaired']:,} repaired before"
+    return Answer({**row, "cancelled_windows": number}, [done, held if row["held"] else None])
 
 
-def show(rows: Sequence[Mapping[str, Any]]) -> None:
-    if not rows:
-        say("no request waits; --all lists those that have ended")
-        return
-    say(
-        draw_table(
-            [">request", "state", ">windows", ">repaired", ">failed", ">waiting", "requested", "by", "reason"],
-            (
-                (
-                    row["request_id"],
-                    style(row["state"]),
-                    row["windows"],
-                    row["repaired"],
-                    row["failed"] or None,
-                    row["waiting"] or None,
-                    format_moment(row["created_at"].replace(microsecond=0)),
-                    row["who"],
-                    row["why"]
-                    + (f" (cancelled by {row['cancelled_by']}: {row['cancelled_why']})" if row["cancelled_at"] else ""),
-                )
-                for row in rows
-            ),
-        )
-    )
+def describe(rows: Sequence[Mapping[str, Any]]) -> Table:
+    return Table(
+        rows,
+        (">request", "request_id"), "state", ">windows", ">repaired", (">failed", lambda row: row["failed"] or None),
+        (">waiting", lambda row: row["waiting"] or None), ("requested", "created_at"), ("by", "who"),
+        ("reason", _format_reason), most=None, empty="no request waits; --all lists those that have ended",
+    )  # fmt: skip
+
+
+def _format_reason(row: Mapping[str, Any]) -> str:
+    cancelled = f" (cancelled by {row['cancelled_by']}: {row['cancelled_why']})" if row["cancelled_at"] else ""
+    return f"{row['why']}{cancelled}"

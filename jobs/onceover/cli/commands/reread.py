@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
-
-from onceover.cli.arguments import AsJson, PipelineName, Reason, WindowStart, get_user, require_reason
-from onceover.cli.exit_codes import FAILED, TRY_LATER, format_epilog
-from onceover.cli.output import print_json, print_progress, say
+from onceover.cli.arguments import PipelineName, Reason, WindowStart, flag, get_user, require_reason
+from onceover.cli.command import command
+from onceover.cli.exit_codes import FAILED, TRY_LATER
+from onceover.cli.output import Answer, Part, print_progress
 from onceover.cli.ranges import resolve_window
-from onceover.cli.spark_entry import make_command, read_result, run_entry
+from onceover.cli.spark_entry import make_command, run_entry, run_job
 from onceover.context import open_pipeline
 from onceover.ledger import rereads
 from onceover.model.offsets import OffsetRange
@@ -21,32 +20,19 @@ from onceover.repair import service as repair_service
 from onceover.repair.service import Confirmation
 
 _MOST_SHOWN = 10
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", metavar="", help="Only list what raw lacks and Kafka holds; write nothing.")
-]
+DryRun = Annotated[bool, flag("--dry-run", "Only list what raw lacks and Kafka holds; write nothing.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            "onceover reread flights 2013-01-05T14:00Z --dry-run",
-            'onceover reread flights 2013-01-05T14:00Z --reason "INC-42, a host lost its power"',
-            codes={
-                0: "raw holds every record that landed in the window, and the window is certified",
-                FAILED: "Kafka no longer holds some of what raw lacks, or the repair failed; the reason is shown",
-                TRY_LATER: "a service does not answer, ingest still has ranges to read, or the window is open or held",
-            },
-        )
-    )(reread)
-
-
-def reread(
-    pipeline: PipelineName,
-    window: WindowStart,
-    dry_run: DryRun = False,
-    reason: Reason = None,
-    json: AsJson = False,
-) -> None:
+@command(
+    "onceover reread flights 2013-01-05T14:00Z --dry-run",
+    'onceover reread flights 2013-01-05T14:00Z --reason "INC-42, a host lost its power"',
+    codes={
+        0: "raw holds every record that landed in the window, and the window is certified",
+        FAILED: "Kafka no longer holds some of what raw lacks, or the repair failed; the reason is shown",
+        TRY_LATER: "a service does not answer, ingest still has ranges to read, or the window is open or held",
+    },
+)
+def reread(pipeline: PipelineName, window: WindowStart, dry_run: DryRun = False, reason: Reason = None) -> Answer:
     """Read again from Kafka what one window's raw has lost: lines, unreadable blocks, the file. Then repair it.
 
     Every line of the window is compared with what landed. The driver, a running ingest or else this command, appends
@@ -59,11 +45,10 @@ def reread(
         context.require_same_contract()
         if not dry_run:
             context.require_own_root()
-        print_progress("starting Spark, which compares the window's raw with what landed")
-        command = make_command(
-            "reread.py", "--pipeline", context.name, "--window", str(chosen), f"--who={get_user()}", *why
-        )
-        plan: Mapping[str, Any] = read_result(command)
+        plan: Mapping[str, Any] = run_job(
+            "reread.py", "--pipeline", context.name, "--window", str(chosen), f"--who={get_user()}", *why,
+            doing=", which compares the window's raw with what landed",
+        )  # fmt: skip
         done, code, is_waiting = None, 0, False
         refused: Sequence[tuple[OffsetRange, str]] = ()
         if plan["request_id"] is not None:
@@ -73,19 +58,19 @@ def reread(
             done = repair_service.confirm(context, plan["request_id"])
             refused = rereads.list_refused(context.ledger, context.name, plan["request_id"])
             is_waiting = bool(rereads.list_wanted(context.ledger, context.name, plan["request_id"]))
-    if json:
-        shown = [{"offsets": str(offsets), "why": because} for offsets, because in refused]
-        print_json({**plan, "dry_run": dry_run, "confirmation": done, "spark_exit_code": code, "refused": shown})
-    else:
-        _show(context.name, chosen, plan)
-        if not dry_run:
-            for offsets, because in refused[:_MOST_SHOWN]:
-                say(f"{offsets} was not read again: {because}")
-            if is_waiting:
-                say("ingest is running and reads the ranges between its batches; some still wait")
-            _show_outcome(context.name, chosen, done)
-    if not dry_run and (exit_code := choose_exit_code(done, code, is_waiting=is_waiting)):
-        raise typer.Exit(exit_code)
+    shown = [{"offsets": str(offsets), "why": because} for offsets, because in refused]
+    value = {**plan, "dry_run": dry_run, "confirmation": done, "spark_exit_code": code, "refused": shown}
+    parts: Iterable[Part] = _describe_plan(context.name, chosen, plan)
+    if dry_run:
+        return Answer(value, parts)
+    waits = "ingest is running and reads the ranges between its batches; some still wait"
+    parts = [
+        *parts,
+        *(f"{each['offsets']} was not read again: {each['why']}" for each in shown[:_MOST_SHOWN]),
+        waits if is_waiting else None,
+        *_describe_outcome(context.name, chosen, done),
+    ]
+    return Answer(value, parts, choose_exit_code(done, code, is_waiting=is_waiting))
 
 
 def choose_exit_code(done: Confirmation | None, spark_code: int, *, is_waiting: bool) -> int:
@@ -102,45 +87,38 @@ def choose_exit_code(done: Confirmation | None, spark_code: int, *, is_waiting: 
     return FAILED if done is None or spark_code else TRY_LATER
 
 
-def _show(name: str, window: Window, plan: Mapping[str, Any]) -> None:
+def _describe_plan(name: str, window: Window, plan: Mapping[str, Any]) -> Iterator[Part]:
     if plan["damage"]:
-        say(f"the window file cannot be read: {plan['damage']}")
-    lacking = format_records(plan["lacking_records"])
+        yield f"the window file cannot be read: {plan['damage']}"
     is_past = plan["request_id"] is not None
-    say(f"raw of window {window} of {name} {'lacked' if is_past else 'lacks'} {lacking} that landed")
-    for ranges, what in (
-        (plan["read_again"], "requested to be read again:" if is_past else "Kafka holds"),
-        (plan["gone_from_kafka"], "Kafka no longer holds"),
-    ):
-        for offsets in ranges[:_MOST_SHOWN]:
-            say(f"{what} {offsets}")
+    lacking = format_records(plan["lacking_records"])
+    yield f"raw of window {window} of {name} {'lacked' if is_past else 'lacks'} {lacking} that landed"
+    held = "requested to be read again:" if is_past else "Kafka holds"
+    for ranges, what in ((plan["read_again"], held), (plan["gone_from_kafka"], "Kafka no longer holds")):
+        yield from (f"{what} {offsets}" for offsets in ranges[:_MOST_SHOWN])
         if len(ranges) > _MOST_SHOWN:
-            say(f"and {len(ranges) - _MOST_SHOWN:,} more; --json lists all")
+            yield f"and {len(ranges) - _MOST_SHOWN:,} more; --json lists all"
 
 
-def _show_outcome(name: str, window: Window, done: Confirmation | None) -> None:
+def _describe_outcome(name: str, window: Window, done: Confirmation | None) -> Iterator[Part]:
+    end = f"If there is none: `onceover retention {name} --adopt-missing --dry-run`"
     if done is None:
-        say(
+        yield (
             "Nothing was requested: what raw lacks is in neither place. Bring the window file back from a backup, at "
             f"the path that `onceover explain {name} {window}` shows, then run "
-            f'`onceover repair {name} --from {window} --to {format_moment(window.end)} --reason "..."`. '
-            + _describe_end(name)
+            f'`onceover repair {name} --from {window} --to {format_moment(window.end)} --reason "..."`. {end}'
         )
         return
     for _, why in (*done.failed, *done.revoked, *done.left):
-        say(f"the window is not repaired: {why}; see `onceover explain {name} {window}`")
+        yield f"the window is not repaired: {why}; see `onceover explain {name} {window}`"
     for _, why in done.unneeded:
-        say(f"the window needed no repair: {why}")
+        yield f"the window needed no repair: {why}"
     if done.confirmed:
-        say(f"window {window} is repaired and certified, {pluralize(done.duplicates, 'duplicate')} ignored")
+        yield f"window {window} is repaired and certified, {pluralize(done.duplicates, 'duplicate')} ignored"
     elif done.lacking:
-        say(
+        yield (
             "What Kafka holds has been read again, and does not make up what landed: bring the window file back from a "
-            f"backup. {_describe_end(name)}"
+            f"backup. {end}"
         )
     elif not (done.failed or done.revoked or done.left or done.unneeded):
-        say(f"window {window} is not closed yet, or a cut log is read again first; run the command again once it is")
-
-
-def _describe_end(name: str) -> str:
-    return f"If there is none: `onceover retention {name} --adopt-missing --dry-run`"
+        yield f"window {window} is not closed yet, or a cut log is read again first; run the command again once it is"

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from onceover.cli.arguments import PipelineName, Reason, WindowStart, get_user, require_reason
-from onceover.cli.exit_codes import TRY_LATER, format_epilog
-from onceover.cli.output import say
+from onceover.cli.arguments import PipelineName, Reason, WindowStart, get_user, option, require_reason
+from onceover.cli.command import command
+from onceover.cli.exit_codes import TRY_LATER
+from onceover.cli.output import Answer
 from onceover.cli.ranges import resolve_window
 from onceover.context import open_pipeline
-from onceover.model.wording import format_records, pluralize
+from onceover.explain.actions import describe_restore
 from onceover.repair import revisions
 
-Revision = Annotated[
-    int | None, typer.Option("--revision", metavar="N", help="Number of a kept revision. Default: the last one.")
-]
+Revision = Annotated[int | None, option("--revision", "N", "Number of a kept revision. Default: the last one.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            'onceover restore flights 2013-01-05T14:00Z --reason "the contract was wrong, see INC-42"',
-            codes={TRY_LATER: "a repair holds the window; retry later"},
-        )
-    )(restore)
-
-
-def restore(pipeline: PipelineName, window: WindowStart, revision: Revision = None, reason: Reason = None) -> None:
+@command(
+    'onceover restore flights 2013-01-05T14:00Z --reason "the contract was wrong, see INC-42"',
+    codes={TRY_LATER: "a repair holds the window; retry later"},
+)
+def restore(pipeline: PipelineName, window: WindowStart, revision: Revision = None, reason: Reason = None) -> Answer:
     """Put rows that a repair replaced back into the aggregates, as a new revision.
 
     No proof exists for such rows: the window loses its certificate and is blocked, so that no scheduled repair undoes
@@ -39,7 +31,4 @@ def restore(pipeline: PipelineName, window: WindowStart, revision: Revision = No
         context.require_own_root()
         known = context.read_registration()
         done = revisions.restore_revision(context.ledger, known, chosen.start, revision, get_user(), why)
-    say(
-        f"window {chosen} holds the {pluralize(done.rows, 'row')} of revision {done.source} again, as revision "
-        f"{done.revision}: {format_records(done.records)}. It is blocked until you run `onceover repair` over its range"
-    )
+    return Answer(done, [describe_restore(chosen, done)])

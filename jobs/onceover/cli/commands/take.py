@@ -5,41 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
-from onceover.cli.arguments import AsJson, FromIfAny, PipelineName, ToIfAny, get_user
-from onceover.cli.exit_codes import FAILED, format_epilog
-from onceover.cli.output import draw_table, print_json, say
+from onceover.cli.arguments import FromIfAny, PipelineName, ToIfAny, flag, get_user, option
+from onceover.cli.command import command
+from onceover.cli.exit_codes import FAILED
+from onceover.cli.output import Answer, Table
 from onceover.cli.ranges import resolve_range_until_now
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
+from onceover.explain.actions import describe_taking
 from onceover.ledger.takings import Taking, list_takings, release_windows, take_windows
 from onceover.model.reason import clean_reason
 from onceover.model.ticket import clean_ticket
-from onceover.model.wording import pluralize
-from onceover.printable import escape
 
-Ticket = Annotated[
-    str | None, typer.Option("--ticket", metavar="TEXT", help="Where others find what you do about the windows.")
-]
-Release = Annotated[bool, typer.Option("--release", metavar="", help="Release the windows of the range.")]
-Over = Annotated[
-    str | None,
-    typer.Option("--reason", metavar="TEXT", help="Why you take windows from another person, or release theirs."),
-]
+Ticket = Annotated[str | None, option("--ticket", "TEXT", "Where others find what you do about the windows.")]
+Release = Annotated[bool, flag("--release", "Release the windows of the range.")]
+Over = Annotated[str | None, option("--reason", "TEXT", "Why you take windows from another person, or release theirs.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            "onceover take flights",
-            "onceover take flights --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z --ticket INC-42",
-            "onceover take flights --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z --release",
-            codes={FAILED: "another person has taken some of them; the message says who, and nothing was changed"},
-        )
-    )(take)
-
-
+@command(
+    "onceover take flights",
+    "onceover take flights --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z --ticket INC-42",
+    "onceover take flights --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z --release",
+    codes={FAILED: "another person has taken some of them; the message says who, and nothing was changed"},
+)
 def take(
     pipeline: PipelineName,
     start: FromIfAny = None,
@@ -47,8 +35,7 @@ def take(
     ticket: Ticket = None,
     release: Release = False,
     reason: Over = None,
-    json: AsJson = False,
-) -> None:
+) -> Answer:
     """Take windows, so that others see who works on them and for which ticket; without a range, list what is taken.
 
     The windows of the range that are not certified are yours until each is certified, which ends it by itself. Nothing
@@ -67,25 +54,15 @@ def take(
         name = context.read_registration().name
         if start is None or end is None:
             rows = list_takings(context.ledger, name)
-            print_json(rows) if json else show(rows)
-            return
+            return Answer(rows, [describe(rows)])
         of_range = (context.ledger, name, resolve_range_until_now(context, start, end), get_user())
         windows, others = release_windows(*of_range, why) if named is None else take_windows(*of_range, named, why)
     verb = "released" if named is None else "taken"
-    if json:
-        print_json({verb: windows, "before": others})
-        return
-    before = "".join(f"; before: {each.describe()}" for each in others)
-    say(f"{pluralize(windows, 'window')} {verb}{escape(before)}")
+    return Answer({verb: windows, "before": others}, [describe_taking(verb, windows, others)])
 
 
-def show(rows: Sequence[Taking]) -> None:
-    if not rows:
-        say("no window is taken")
-        return
-    say(
-        draw_table(
-            ["from", "to", ">windows", "by", "ticket", "since", "taken over because"],
-            ((each.start, each.end, each.windows, each.who, each.ticket, each.taken_at, each.why) for each in rows),
-        )
-    )
+def describe(rows: Sequence[Taking]) -> Table:
+    return Table(
+        rows, ("from", "start"), ("to", "end"), ">windows", ("by", "who"), "ticket", ("since", "taken_at"),
+        ("taken over because", "why"), most=None, empty="no window is taken",
+    )  # fmt: skip

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import typer
-
 from onceover.audit import service as audit_service
-from onceover.cli.arguments import AsJson, PipelineName, WindowStart, get_user
+from onceover.cli.arguments import PipelineName, WindowStart, get_user
 from onceover.cli.audit_report import CODES, carry_out
-from onceover.cli.exit_codes import FAILED, format_epilog
-from onceover.cli.output import draw_table, print_json, say
+from onceover.cli.command import command
+from onceover.cli.exit_codes import FAILED
+from onceover.cli.output import Answer, Table
 from onceover.cli.ranges import resolve_window
 from onceover.context import open_pipeline
 from onceover.model.remedies import REBUILD, REREAD
 from onceover.model.window import Window, format_moment
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            "onceover verify flights 2013-01-05T14:00Z",
-            "onceover verify flights 2013-01-05T14:00Z --json",
-            codes=CODES | {FAILED: "the sides differ, or the window has no certificate"},
-        )
-    )(verify)
-
-
-def verify(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -> None:
+@command(
+    "onceover verify flights 2013-01-05T14:00Z",
+    "onceover verify flights 2013-01-05T14:00Z --json",
+    codes=CODES | {FAILED: "the sides differ, or the window has no certificate"},
+)
+def verify(pipeline: PipelineName, window: WindowStart) -> Answer:
     """Recompute a window's certificate from raw and from the rows of the aggregates, and name each difference.
 
     Reads the whole window file with Spark. Changes nothing but the ledger's table `onceover.audit`, which keeps the
@@ -35,27 +29,23 @@ def verify(pipeline: PipelineName, window: WindowStart, json: AsJson = False) ->
         chosen, name = resolve_window(context, window), context.name
         audit_id = audit_service.request_audit(context, "window", start=chosen.start, end=chosen.end, who=get_user())
         result = carry_out(context, audit_id or 0)
-    if json:
-        print_json({"pipeline": name, "window": str(chosen), "audit_id": audit_id, **result})
-    else:
-        say(
-            draw_table(
-                ["side", ">records", "digest"],
-                (
-                    (side, result[side]["records"], result[side]["digest"])
-                    for side in ("certificate", "raw", "aggregates")
-                ),
-            )
-        )
-        for difference in result["differences"]:
-            say(difference)
-        if not result["valid"]:
-            say(f"Its certificate is no longer valid; `onceover explain {name} {chosen}` says why.")
-        say(f"window {chosen} of {name}: {'equal' if result['equal'] else 'NOT equal'}")
-        if result["valid"] and not result["equal"]:
-            say(describe_repair(name, chosen, is_raw_right=result["raw"]["digest"] == result["certificate"]["digest"]))
-    if not result["equal"]:
-        raise typer.Exit(FAILED)
+    is_raw_right = result["raw"]["digest"] == result["certificate"]["digest"]
+    return Answer(
+        {"pipeline": name, "window": str(chosen), "audit_id": audit_id, **result},
+        [
+            Table(
+                [{"side": side, **result[side]} for side in ("certificate", "raw", "aggregates")],
+                "side", ">records", "digest",
+            ),
+            *result["differences"],
+            None if result["valid"]
+            else f"Its certificate is no longer valid; `onceover explain {name} {chosen}` says why.",
+            f"window {chosen} of {name}: {'equal' if result['equal'] else 'NOT equal'}",
+            describe_repair(name, chosen, is_raw_right=is_raw_right)
+            if result["valid"] and not result["equal"] else None,
+        ],
+        0 if result["equal"] else FAILED,
+    )  # fmt: skip
 
 
 def describe_repair(name: str, window: Window, *, is_raw_right: bool) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
-import typer
-
-from onceover.cli.arguments import AsJson, FromIfAny, PipelineName, ToIfAny
-from onceover.cli.exit_codes import format_epilog
-from onceover.cli.output import draw_table, print_json, say, style
+from onceover.cli.arguments import FromIfAny, PipelineName, ToIfAny, option
+from onceover.cli.command import AsJson, command
+from onceover.cli.output import Answer, Part, Table
 from onceover.cli.ranges import resolve_range, resolve_window
 from onceover.cli.root_warning import warn_of_foreign_root
 from onceover.context import PipelineContext, open_pipeline
@@ -26,27 +24,18 @@ _MOST_SHOWN = 1_000
 
 State = Annotated[
     str | None,
-    typer.Option(
-        "--state",
-        metavar="STATE",
-        help="Only open, closed, failed, repairing, blocked, certified, damaged or expired windows.",
-    ),
+    option("--state", "STATE", "Only open, closed, failed, repairing, blocked, certified, damaged or expired windows."),
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            "onceover windows flights",
-            "onceover windows flights --state failed",
-            "onceover windows flights --from 2013-01-01T00:00Z --to 2013-01-02T00:00Z --json",
-        )
-    )(windows)
-
-
+@command(
+    "onceover windows flights",
+    "onceover windows flights --state failed",
+    "onceover windows flights --from 2013-01-01T00:00Z --to 2013-01-02T00:00Z --json",
+)
 def windows(
     pipeline: PipelineName, state: State = None, start: FromIfAny = None, end: ToIfAny = None, json: AsJson = False
-) -> None:
+) -> Answer:
     """List a pipeline's windows and their states.
 
     open: records may still arrive. closed: not judged yet. failed: the aggregates are wrong, see the findings.
@@ -69,15 +58,11 @@ def windows(
             first = find_last_start(context.ledger, context.name, _MOST_SHOWN)
         rows = list_windows(context.ledger, context.name, WindowState(state) if state else None, first, last)
         quarantined = 0 if rows else count_quarantined(context.ledger, context.name)
-    if json:
-        print_json(rows)
-    else:
-        show(rows, counts)
-        if quarantined:
-            say(
-                f"{pluralize(quarantined, 'record')} landed in quarantine, where no window counts them; to see why: "
-                f"`onceover quarantine {context.name} list`"
-            )
+    hint = (
+        f"{pluralize(quarantined, 'record')} landed in quarantine, where no window counts them; to see why: "
+        f"`onceover quarantine {context.name} list`"
+    )
+    return Answer(rows, [*describe(rows, counts), hint if quarantined else None])
 
 
 def parse_bounds(
@@ -90,36 +75,25 @@ def parse_bounds(
     return (resolve_window(context, start).start if start is not None else None), None
 
 
+def describe(rows: Sequence[Mapping[str, Any]], counts: Mapping[WindowState, int] | None = None) -> Iterator[Part]:
+    """Yield the windows, and the number in each state: of all windows by these `counts`, else of the ones listed."""
+    yield Table(
+        rows,
+        ("window", "window_start"), "state", ">records", ("certificate", _format_certificate),
+        (">tries", lambda row: row["tries"] or None), ("Kafka until", "log_until"),
+        ("taken by", lambda row: row["taken_by"] and format_holder(row["taken_by"], row["ticket"])),
+        ("findings", lambda row: row["blocked_why"] or ", ".join(row["findings"]) or None),
+        most=None, empty="no window matches",
+    )  # fmt: skip
+    by_state = Counter[str](counts or (row["state"] for row in rows))
+    if (number := by_state.total()) > len(rows):
+        yield f"these are the last {len(rows):,}; --from and --to choose others, --json lists all"
+    if number:
+        listed = ", ".join(f"{count:,} {state}" for state, count in by_state.most_common())
+        yield f"{pluralize(number, 'window')}: {listed}"
+
+
 def _format_certificate(row: Mapping[str, Any]) -> str | None:
     if row["state"] not in (WindowState.CERTIFIED, WindowState.DAMAGED):
         return None
     return f"from {row['basis']}" + (", with a loss" if row["verdict"] != "exact" else "")
-
-
-def show(rows: Sequence[Mapping[str, Any]], counts: Mapping[WindowState, int] | None = None) -> None:
-    """Print the windows, and the number in each state: of all windows by these `counts`, else of the ones printed."""
-    if not rows:
-        say("no window matches")
-        return
-    say(
-        draw_table(
-            ["window", "state", ">records", "certificate", ">tries", "Kafka until", "taken by", "findings"],
-            (
-                (
-                    row["window_start"],
-                    style(row["state"]),
-                    row["records"],
-                    _format_certificate(row),
-                    row["tries"] or None,
-                    row["log_until"],
-                    None if row["taken_by"] is None else format_holder(row["taken_by"], row["ticket"]),
-                    row["blocked_why"] or ", ".join(row["findings"]) or None,
-                )
-                for row in rows
-            ),
-        )
-    )
-    by_state = Counter[str](counts or (row["state"] for row in rows))
-    if (number := by_state.total()) > len(rows):
-        say(f"these are the last {len(rows):,}; --from and --to choose others, --json lists all")
-    say(f"{pluralize(number, 'window')}: " + ", ".join(f"{count:,} {state}" for state, count in by_state.most_common()))

@@ -23,7 +23,7 @@ from onceover.model.hidden_offsets import HiddenOffsets
 from onceover.model.pipeline import Pipeline
 from onceover.model.record import LARGEST_RECORD
 from onceover.model.stopped_range import StopCause, StoppedRange
-from onceover.model.wording import pluralize
+from onceover.model.wording import format_duration, pluralize
 
 _T = TypeVar("_T")
 ON_CALL_MS = 24 * HOUR_MS
@@ -138,7 +138,7 @@ def check_settings(
         )
         outcomes.append(Outcome(check, "wrong", what))
     if policy.stamped_on_arrival:
-        late = _format_hours(horizon_ms) if horizon_ms is not None else ""
+        late = _format_ms(horizon_ms) if horizon_ms is not None else ""
         bound = f", and a record that arrives over {late} late goes to quarantine" if late else ""
         what = (
             "Kafka stamps records on arrival (message.timestamp.type=LogAppendTime): contract.bounds are checked "
@@ -160,9 +160,9 @@ def check_settings(
         )
         outcomes.append(Outcome(check, "note", what))
     if not outcomes:
-        lasts = "for ever" if policy.retention_ms is None else f"for {_format_hours(policy.retention_ms)}"
+        lasts = "for ever" if policy.retention_ms is None else f"for {_format_ms(policy.retention_ms)}"
         if policy.retention_bytes is not None and noted_ms is not None:
-            lasts = f"for about {_format_hours(min(noted_ms, policy.retention_ms or noted_ms))}"
+            lasts = f"for about {_format_ms(min(noted_ms, policy.retention_ms or noted_ms))}"
         outcomes.append(Outcome(check, "fine", f"keeps records {lasts}, elects no leader that lacks some"))
     yield from outcomes
 
@@ -185,14 +185,14 @@ def _check_retention(check: str, pipeline: Pipeline, policy: TopicPolicy, noted_
     enough = _advise(pipeline.contract.topic, setting)
     if held < needed:
         what = (
-            f"Kafka drops records after {_format_hours(held)}{after}, but a window is judged {_format_hours(needed)} "
+            f"Kafka drops records after {_format_ms(held)}{after}, but a window is judged {_format_ms(needed)} "
             f"after its start (window_minutes and allowed_lateness): a hole could never be read again; {enough}"
         )
         yield Outcome(check, "wrong", what)
     else:
         what = (
-            f"Kafka drops records after {_format_hours(held)}{after}: once a window is judged, "
-            f"{_format_hours(held - needed)} are left to read a hole again; for a day, {enough}"
+            f"Kafka drops records after {_format_ms(held)}{after}: once a window is judged, "
+            f"{_format_ms(held - needed)} are left to read a hole again; for a day, {enough}"
         )
         yield Outcome(check, "note", what)
 
@@ -204,5 +204,5 @@ def _advise(topic: str, setting: str) -> str:
     return f"set it with `{command} --add-config {setting}`"
 
 
-def _format_hours(milliseconds: int) -> str:
-    return f"{round(milliseconds / HOUR_MS, 2):,g} h"
+def _format_ms(milliseconds: int) -> str:
+    return format_duration(milliseconds / 1000)

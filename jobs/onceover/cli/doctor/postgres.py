@@ -17,7 +17,7 @@ from onceover.ledger.database import HEAD, Connection, connect, require_current
 from onceover.ledger.windows import WindowState, find_next_log_expiry, list_windows
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import format_moment, from_ms
-from onceover.model.wording import format_list, pluralize
+from onceover.model.wording import format_duration, format_list, pluralize
 from onceover.observability.snapshot import DriverState
 
 POSTGRES = 15
@@ -104,7 +104,5 @@ def _check_log(connection: Connection, name: str) -> Iterator[Outcome]:
         what = f"window {at} is not certified and Kafka has dropped records of it: only raw still holds them; {judge}"
         yield Outcome(name, "wrong", what)
     elif left < first["log_retention"] / 4:
-        hours = left.total_seconds() / 3600
-        yield Outcome(
-            name, "note", f"window {at} is not certified and Kafka drops records of it in {hours:,.1f} h; {judge}"
-        )
+        lasts = format_duration(left.total_seconds())
+        yield Outcome(name, "note", f"window {at} is not certified and Kafka drops records of it in {lasts}; {judge}")

@@ -8,7 +8,7 @@ from typing import Final
 
 from onceover.ledger.database import Connection
 from onceover.ledger.page import read_consistently, read_driver
-from onceover.model.window import format_moment
+from onceover.model.window import format_minute
 from onceover.model.wording import pluralize
 from onceover.observability.snapshot import DriverState
 
@@ -44,12 +44,12 @@ def describe_ingest(
     log_retention: timedelta | None,
 ) -> IngestLine:
     """Describe a driver that was last heard of at `heard_at`, seen at the moment `at`."""
-    since = _format_minute(heard_at) if heard_at else "an unknown time"
+    since = format_minute(heard_at) if heard_at else "an unknown time"
     command = f"onceover ingest {name}"
     if driver is DriverState.DEAD:
         kept = "Kafka keeps new records meanwhile"
         if log_retention is not None and heard_at is not None:
-            kept += f", the first of them until {_format_minute(heard_at + log_retention)}"
+            kept += f", the first of them until {format_minute(heard_at + log_retention)}"
         return IngestLine(
             driver,
             f"Ingest is dead since {since}: its process was killed, or gave up. No new record is counted, and no "
@@ -67,7 +67,7 @@ def describe_ingest(
             command,
         )
     if driver is DriverState.ALIVE and progress_at is not None and at - progress_at > STALLED_AFTER:
-        idle = _format_minute(progress_at)
+        idle = format_minute(progress_at)
         return IngestLine(
             driver,
             f"Ingest is stalled: its process is alive, and since {idle} it has neither landed a batch nor found none "
@@ -76,7 +76,3 @@ def describe_ingest(
             f"onceover doctor && {command}",
         )
     return IngestLine(driver, "Ingest runs." if driver is DriverState.ALIVE else f"Ingest was stopped at {since}.")
-
-
-def _format_minute(moment: datetime) -> str:
-    return format_moment(moment.replace(second=0, microsecond=0))

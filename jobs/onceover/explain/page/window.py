@@ -7,36 +7,34 @@ from datetime import datetime
 from typing import Any, Final
 
 from onceover.context import PipelineContext
-from onceover.explain.finding_text import describe_finding
 from onceover.explain.gather import WindowFacts, gather
-from onceover.explain.values import describe_window
+from onceover.explain.values import describe_row, describe_window
 from onceover.explain.view import (
     describe_certificate,
     describe_loss,
     describe_marks,
     describe_origin,
     describe_repair,
-    format_second,
     list_places,
     select_landings,
 )
 from onceover.ledger.landings import count_distinct_records
 from onceover.model.finding_kinds import Kind, failures
-from onceover.model.window import Window
+from onceover.model.window import Window, format_second
 from onceover.model.wording import format_records, pluralize
 
 _MOST: Final = 20
 
 
 def read_window(context: PipelineContext, window: Window) -> dict[str, Any]:
-    """Return a window's facts as `describe_window` does, with at most 20 landings, repairs, certificates and losses,
-    each with its `text`; `left_out` counts the others. Adds `sentence`, `since` with its `source`, and `counts`.
+    """Judge the window now, by the ledger and the length of its file; where raw cannot be reached, by the last
+    findings in the ledger. Raise TerminalError for a window without any landing."""
+    return describe_shortly(context, gather(context, window))
 
-    Judges the window now, by the ledger and the length of its file; where raw cannot be reached, by the last
-    findings in the ledger.
-    Raise TerminalError for a window without any landing.
-    """
-    facts = gather(context, window)
+
+def describe_shortly(context: PipelineContext, facts: WindowFacts) -> dict[str, Any]:
+    """Return a window's facts as `describe_window` does, with at most 20 landings, repairs, certificates and losses,
+    each with its `text`; `left_out` counts the others. Adds `sentence`, `since` with its `source`, and `counts`."""
     counts, since = _count(context, facts), find_since(facts)
     rows = facts.rows
     landings = select_landings(rows["landings"], facts.findings)
@@ -53,7 +51,7 @@ def read_window(context: PipelineContext, window: Window) -> dict[str, Any]:
             "window": rows["window"],
             "taken": rows["taken"],
             "landings": [{**row, "text": describe_marks(row) + (describe_origin(row) or "")} for row in landings],
-            "findings": [_with_text(row, facts) for row in resolved],
+            "findings": [describe_row(row, facts) for row in resolved],
             "repairs": [{**row, "text": describe_repair(row)} for row in repairs],
             "certificates": list(certificates),
             "losses": [{**row, "text": describe_loss(row)} for row in losses],
@@ -118,8 +116,3 @@ def _count(context: PipelineContext, facts: WindowFacts) -> dict[str, int | None
         "certified": window["certified_records"],
         "too_many": None if counted is None or distinct is None else counted - distinct,
     }
-
-
-def _with_text(row: Mapping[str, Any], facts: WindowFacts) -> dict[str, object]:
-    text = describe_finding(row["kind"], row["evidence"], facts.rows["landings"])
-    return {**row, "what": text.what, "how": text.how}

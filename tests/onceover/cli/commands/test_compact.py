@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
 from onceover.cli import spark_entry
+from onceover.cli.app import app
 from onceover.cli.arguments import get_user
 from onceover.cli.commands import compact
 from onceover.context import PipelineContext
@@ -66,9 +66,7 @@ def asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
 
 
 def run(*arguments: str) -> Result:
-    app = typer.Typer()
-    compact.add_to(app)
-    return CliRunner().invoke(app, ["things", *arguments])
+    return CliRunner().invoke(app, ["compact", "things", *arguments])
 
 
 def test_due_windows_are_compacted_and_reported_with_sizes(asked: Asked) -> None:
@@ -119,5 +117,5 @@ def test_compact_exits_with_the_code_of_its_spark_job(asked: Asked) -> None:
 )
 def test_malformed_arguments_start_nothing(asked: Asked, arguments: tuple[str, ...]) -> None:
     done = run(*arguments)
-    assert isinstance(done.exception, UsageError)
+    assert done.exit_code == UsageError.exit_code
     assert (asked.of_ledger, asked.of_spark) == ([], [])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from onceover.cli.commands.take import show, take
+from onceover.cli.commands.take import describe, take
 from onceover.errors import UsageError
 from onceover.ledger.takings import Taking
 
@@ -15,18 +16,17 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RANGE = {"start": "2026-03-01T12:00Z", "end": "2026-03-01T13:00Z"}
 
 
-def test_list_shows_hostile_texts_and_obeys_none(capsys: pytest.CaptureFixture[str]) -> None:
-    show([Taking(NOON, NOON + timedelta(hours=1), 12, "kim", "\x1b[2J[bold]INC-1", "shift", NOON)])
+def test_list_shows_hostile_texts_and_obeys_none(show: Callable[..., str]) -> None:
+    taking = Taking(NOON, NOON + timedelta(hours=1), 12, "kim", "\x1b[2J[bold]INC-1", "shift", NOON)
 
-    lines = capsys.readouterr().out.splitlines()
+    lines = show(describe([taking])).splitlines()
     assert lines[0].split() == ["from", "to", "windows", "by", "ticket", "since", "taken", "over", "because"]
     assert "\x1b" not in lines[1]
     assert "[2J[bold]INC-1" in lines[1]
 
 
-def test_empty_list_is_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    show([])
-    assert capsys.readouterr().out == "no window is taken\n"
+def test_empty_list_is_said_in_words(show: Callable[..., str]) -> None:
+    assert show(describe([])) == "no window is taken\n"
 
 
 @pytest.mark.parametrize(

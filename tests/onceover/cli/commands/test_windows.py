@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
-import pytest
-
-from onceover.cli.commands.windows import show
+from onceover.cli.commands.windows import describe
 from onceover.ledger.windows import WindowState
 
 ROW = {
@@ -16,10 +15,9 @@ ROW = {
 }  # fmt: skip
 
 
-def test_sum_counts_the_windows_that_are_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    show([ROW], {WindowState.CERTIFIED: 105_119, WindowState.OPEN: 1})
+def test_sum_counts_the_windows_that_are_not_printed(show: Callable[..., str]) -> None:
+    printed = show(*describe([ROW], {WindowState.CERTIFIED: 105_119, WindowState.OPEN: 1})).splitlines()
 
-    printed = capsys.readouterr().out.splitlines()
     assert printed[1].startswith("2026-03-01T12:00Z  certified")
     assert printed[2:] == [
         "these are the last 1; --from and --to choose others, --json lists all",
@@ -27,17 +25,14 @@ def test_sum_counts_the_windows_that_are_not_printed(capsys: pytest.CaptureFixtu
     ]
 
 
-def test_sum_of_a_whole_list_needs_no_hint(capsys: pytest.CaptureFixture[str]) -> None:
-    show([ROW])
-    show([ROW], {WindowState.CERTIFIED: 1})
-
-    assert capsys.readouterr().out.count("last") == 0
+def test_sum_of_a_whole_list_needs_no_hint(show: Callable[..., str]) -> None:
+    assert "last" not in show(*describe([ROW]), *describe([ROW], {WindowState.CERTIFIED: 1}))
 
 
-def test_list_shows_who_has_taken_a_window(capsys: pytest.CaptureFixture[str]) -> None:
-    show([{**ROW, "state": "failed", "taken_by": "kim", "ticket": "\x1b[2J[bold]INC-1"}, ROW])
+def test_list_shows_who_has_taken_a_window(show: Callable[..., str]) -> None:
+    held = {**ROW, "state": "failed", "taken_by": "kim", "ticket": "\x1b[2J[bold]INC-1"}
 
-    headings, taken, free = capsys.readouterr().out.splitlines()[:3]
+    headings, taken, free = show(*describe([held, ROW])).splitlines()[:3]
     at = headings.index("taken by")
     assert taken[at:].startswith("kim, ")
     assert "[2J[bold]INC-1" in taken

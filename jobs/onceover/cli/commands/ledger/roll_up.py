@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from onceover.cli.arguments import AsJson, PipelineName
-from onceover.cli.exit_codes import TRY_LATER, format_epilog
-from onceover.cli.output import Occasionally, print_json, say
+from onceover.cli.arguments import PipelineName, flag
+from onceover.cli.command import command
+from onceover.cli.exit_codes import TRY_LATER
+from onceover.cli.output import Answer, Occasionally
 from onceover.context import open_pipeline
-from onceover.retention.rollup import RollupResult, roll_up_batches
+from onceover.explain.actions import describe_rollup
+from onceover.retention.rollup import roll_up_batches
 
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only count what would be joined; write nothing.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        "roll-up",
-        epilog=format_epilog(
-            "onceover ledger roll-up flights --dry-run",
-            "onceover ledger roll-up flights",
-            codes={
-                TRY_LATER: "Kafka or PostgreSQL does not answer, or another process rolls up batches of this pipeline"
-            },
-        ),
-    )(roll_up)
+DryRun = Annotated[bool, flag("--dry-run", "Only count what would be joined; write nothing.")]
 
 
-def roll_up(pipeline: PipelineName, dry_run: DryRun = False, json: AsJson = False) -> None:
+@command(
+    "onceover ledger roll-up flights --dry-run",
+    "onceover ledger roll-up flights",
+    codes={TRY_LATER: "Kafka or PostgreSQL does not answer, or another process rolls up batches of this pipeline"},
+)
+def roll_up(pipeline: PipelineName, dry_run: DryRun = False) -> Answer:
     """Join the ledger's batches that Kafka no longer holds and whose windows are certified, an hour of them to one.
 
     The DAG expire_raw does so every day. A joined batch has one offset range of each Kafka partition and one landing in
@@ -38,19 +30,4 @@ def roll_up(pipeline: PipelineName, dry_run: DryRun = False, json: AsJson = Fals
     """
     with open_pipeline(pipeline, "roll-up") as context:
         result = roll_up_batches(context, dry_run=dry_run, say=Occasionally())
-    if json:
-        print_json({**result.as_dict(), "dry_run": dry_run})
-    else:
-        say(describe_rollup(result, dry_run=dry_run))
-
-
-def describe_rollup(result: RollupResult, *, dry_run: bool) -> str:
-    """Describe what was done in a sentence."""
-    if not result.batches:
-        return "no batch can be joined: Kafka holds their offsets, or their windows are not certified yet"
-    joined = "would be joined" if dry_run else "joined"
-    left = f"; windows of {result.left:,} more changed meanwhile" if result.left else ""
-    return (
-        f"{result.batches:,} batches {joined} to {result.rollups + result.alone:,}, {result.alone:,} of which "
-        f"have none beside them{left}"
-    )
+    return Answer({**result.as_dict(), "dry_run": dry_run}, [describe_rollup(result, dry_run=dry_run)])

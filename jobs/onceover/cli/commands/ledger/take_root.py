@@ -4,44 +4,31 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from onceover.cli.arguments import PipelineName, get_user, require_reason
-from onceover.cli.exit_codes import FAILED, TRY_LATER, format_epilog
-from onceover.cli.output import say
+from onceover.cli.arguments import PipelineName, get_user, option, require_reason
+from onceover.cli.command import command
+from onceover.cli.exit_codes import FAILED, TRY_LATER
+from onceover.cli.output import Answer
 from onceover.context import open_pipeline
 from onceover.kafka.topic import read_cluster_id
 from onceover.model.window import format_moment
 
 Reason = Annotated[
-    str | None,
-    typer.Option(
-        "--reason", "--why", metavar="TEXT", help="Why you do this; kept in the ledger and in the marker. Required."
-    ),
+    str | None, option("--reason", "TEXT", "Why you do this; kept in the ledger and in the marker. Required.", "--why")
 ]
 Cluster = Annotated[
-    str | None,
-    typer.Option(
-        "--kafka-cluster", metavar="ID", help="ID of the Kafka cluster that replaces the marked one for good."
-    ),
+    str | None, option("--kafka-cluster", "ID", "ID of the Kafka cluster that replaces the marked one for good.")
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        "take-root",
-        epilog=format_epilog(
-            'onceover ledger take-root flights --reason "restored from the backup of last night, see INC-42"',
-            'onceover ledger take-root flights --kafka-cluster 4L6g3nShT-eMCtK--X86sw --reason "a new cluster"',
-            codes={
-                FAILED: "the root was read from another Kafka cluster; the message names the option to accept this one",
-                TRY_LATER: "a service does not answer, or ingest runs; stop ingest first",
-            },
-        ),
-    )(take_root)
-
-
-def take_root(pipeline: PipelineName, reason: Reason = None, kafka_cluster: Cluster = None) -> None:
+@command(
+    'onceover ledger take-root flights --reason "restored from the backup of last night, see INC-42"',
+    'onceover ledger take-root flights --kafka-cluster 4L6g3nShT-eMCtK--X86sw --reason "a new cluster"',
+    codes={
+        FAILED: "the root was read from another Kafka cluster; the message names the option to accept this one",
+        TRY_LATER: "a service does not answer, or ingest runs; stop ingest first",
+    },
+)
+def take_root(pipeline: PipelineName, reason: Reason = None, kafka_cluster: Cluster = None) -> Answer:
     """Make a pipeline's raw root this ledger's, after a restore of the ledger or a move of its database.
 
     Run it only if no process uses another ledger for this root any more: two ledgers on one root count and delete each
@@ -53,9 +40,9 @@ def take_root(pipeline: PipelineName, reason: Reason = None, kafka_cluster: Clus
         cluster = read_cluster_id(context.address("kafka"), context.pipeline)
         change = context.root.take(cluster, kafka_cluster, get_user(), why)
         path = context.root.path
-    if change.before is None:
-        say(f"{path} had no marker")
-    else:
+    before = f"{path} had no marker"
+    if change.before is not None:
         written = f"by {change.before.who} at {format_moment(change.before.written_at)}: {change.before.why}"
-        say(f"{path} was marked {written}" + ("" if change.problem else "; it was this ledger's already"))
-    say(f"{path} belongs to this ledger now. Start ingest: `onceover ingest {pipeline}`")
+        before = f"{path} was marked {written}" + ("" if change.problem else "; it was this ledger's already")
+    after = f"{path} belongs to this ledger now. Start ingest: `onceover ingest {pipeline}`"
+    return Answer({"root": path, "before": change.before}, [before, after])

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-import typer
+from onceover.cli.lazy import make_group
 
-from onceover.cli.lazy import LazyGroup
-
-
-class Pipelines(LazyGroup):
-    """The commands for pipelines' TOMLs."""
-
-    package = __name__
-    panels = {None: ("list", "check", "migrate")}  # noqa: RUF012 - as its base declares it
-
-
-app = typer.Typer(
-    name="pipelines", cls=Pipelines, no_args_is_help=True, help="List pipelines, check their TOMLs, change a contract."
+app = make_group(
+    "pipelines", __name__, ("list", "check", "migrate"), "List pipelines, check their TOMLs, change a contract."
 )

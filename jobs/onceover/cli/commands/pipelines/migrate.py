@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
-
-from onceover.cli.arguments import AsJson, PipelineName, Reason, get_user, require_reason
-from onceover.cli.exit_codes import TRY_LATER, WRONG_TOML, format_epilog
-from onceover.cli.output import draw_table, get_stderr, print_json, say
+from onceover.cli.arguments import PipelineName, Reason, flag, get_user, require_reason
+from onceover.cli.command import command
+from onceover.cli.exit_codes import TRY_LATER, WRONG_TOML
+from onceover.cli.output import Answer, Part, Table
+from onceover.cli.spark_checks import open_spark
 from onceover.config.pipelines import name_toml
 from onceover.context import open_pipeline
 from onceover.ingest import cutover
 from onceover.ingest.cutover import Check, Migration
 from onceover.model.contract import Columns, Contract
 from onceover.spark.contract_diff import check_change
-from onceover.spark.session import build
 
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list what would change; write nothing.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            "onceover pipelines migrate flights --dry-run",
-            'onceover pipelines migrate flights --reason "INC-42: also count cancelled flights"',
-            codes={
-                0: "the TOML's contract is in force, or had not changed",
-                TRY_LATER: "ingest runs, stop it first; or a long query holds the aggregates, retry later",
-                WRONG_TOML: "the TOML has a mistake",
-            },
-        )
-    )(migrate)
+DryRun = Annotated[bool, flag("--dry-run", "Only list what would change; write nothing.")]
 
 
-def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = False, json: AsJson = False) -> None:
+@command(
+    "onceover pipelines migrate flights --dry-run",
+    'onceover pipelines migrate flights --reason "INC-42: also count cancelled flights"',
+    codes={
+        0: "the TOML's contract is in force, or had not changed",
+        TRY_LATER: "ingest runs, stop it first; or a long query holds the aggregates, retry later",
+        WRONG_TOML: "the TOML has a mistake",
+    },
+)
+def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = False) -> Answer:
     """Put a pipeline's changed contract into force for all records from now on.
 
     Stop ingest, change the TOML, migrate, start ingest. Earlier records keep the contract under which they were read,
@@ -48,41 +41,31 @@ def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = Fal
         done = cutover.migrate_contract(
             context, _make_check(name_toml(context.name)), get_user(), why, write=not dry_run
         )
-    if json:
-        print_json({**done.as_dict(), "dry_run": dry_run})
-    else:
-        _show(done, dry_run)
+    return Answer({**done.as_dict(), "dry_run": dry_run}, describe(done, dry_run))
 
 
 def _make_check(file: str) -> Check:
     def check(old: Contract, new: Contract) -> tuple[Columns, list[str]]:
-        with _open_spark() as spark:
+        with open_spark("onceover pipelines migrate") as spark:
             return check_change(spark, old, new, file)
 
     return check
 
 
-@contextmanager
-def _open_spark() -> Iterator[Any]:
-    with get_stderr().status("Spark checks the SQL ..."):
-        spark = build("onceover pipelines migrate")
-        try:
-            yield spark
-        finally:
-            with suppress(Exception):  # stopping fails if the JVM was interrupted
-                spark.stop()
-
-
-def _show(done: Migration, dry_run: bool) -> None:
+def describe(done: Migration, dry_run: bool) -> Iterator[Part]:
     if done.old == done.new:
-        say(f"nothing to migrate: the contract in {done.pipeline}'s TOML equals version {done.new}, which is in force")
+        yield f"nothing to migrate: the contract in {done.pipeline}'s TOML equals version {done.new}, which is in force"
         return
     follows = "would follow" if dry_run else "follows"
-    say(f"version {done.new} of {done.pipeline}'s contract {follows} version {done.old}")
-    say(f"changed: {', '.join(done.changed)}")
+    yield f"version {done.new} of {done.pipeline}'s contract {follows} version {done.old}"
+    yield f"changed: {', '.join(done.changed)}"
     if done.added:
-        say(f"new measures: {', '.join(done.added)}")
-    if done.cutovers:
-        rows = ((s.generation, str(s.kafka_partition), at) for s, at in done.cutovers)
-        say(draw_table(["generation", ">partition", f">first offset of version {done.new}"], rows))
-    say("Nothing was written." if dry_run else f"Start ingest again: `onceover ingest {done.pipeline}`")
+        yield f"new measures: {', '.join(done.added)}"
+    yield Table(
+        done.cutovers,
+        ("generation", lambda each: each[0].generation),
+        (">partition", lambda each: str(each[0].kafka_partition)),
+        (f">first offset of version {done.new}", 1),
+        most=None,
+    )
+    yield "Nothing was written." if dry_run else f"Start ingest again: `onceover ingest {done.pipeline}`"

@@ -3,68 +3,45 @@ the contract has a window for them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName
+from onceover.cli.arguments import PipelineName, flag, option, refuse_others
+from onceover.cli.command import command
 from onceover.cli.commands.quarantine.contents import list_days, show_records
 from onceover.cli.commands.quarantine.release import release
-from onceover.cli.exit_codes import TRY_LATER, format_epilog
+from onceover.cli.exit_codes import TRY_LATER
+from onceover.cli.output import Answer
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger.releases import list_releases
-from onceover.quarantine.reader import QuarantineFiles, ReleasedIds
+from onceover.quarantine.reader import ReleasedIds
 
-
-class QuarantineAction(StrEnum):
-    """An action on a pipeline's quarantine."""
-
-    LIST = "list"
-    SHOW = "show"
-    RELEASE = "release"
-
-
-Do = Annotated[QuarantineAction, typer.Argument(metavar="ACTION", help="list, show or release.")]
-Day = Annotated[
-    str | None,
-    typer.Option("--day", metavar="DATE", help="Only records quarantined on this day, UTC. Default: all days."),
-]
+Do = Annotated[Literal["list", "show", "release"], typer.Argument(metavar="ACTION", help="list, show or release.")]
+Day = Annotated[str | None, option("--day", "DATE", "Only records quarantined on this day, UTC. Default: all days.")]
 Reason = Annotated[
-    str | None,
-    typer.Option("--reason", metavar="TEXT", help="With show or release: only records whose reason contains TEXT."),
+    str | None, option("--reason", "TEXT", "With show or release: only records whose reason contains TEXT.")
 ]
 Why = Annotated[
-    str | None,
-    typer.Option("--why", metavar="TEXT", help="With release: why you do this; kept in the ledger with your name."),
+    str | None, option("--why", "TEXT", "With release: why you do this; kept in the ledger with your name.")
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", metavar="", help="With release: only list what would land; write nothing.")
-]
-Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", min=1, help="With show: at most N records. Default: 20.")
-]
+DryRun = Annotated[bool, flag("--dry-run", "With release: only list what would land; write nothing.")]
+Limit = Annotated[int | None, option("--limit", "N", "With show: at most N records. Default: 20.", min=1)]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command(
-        epilog=format_epilog(
-            "onceover quarantine flights list",
-            "onceover quarantine flights list --day 2026-03-01 --json",
-            'onceover quarantine flights show --reason "beyond horizon" --limit 5',
-            "onceover quarantine flights release --dry-run",
-            'onceover quarantine flights release --reason "beyond horizon" --why "INC-42: the horizon is a week now"',
-            codes={
-                0: "the records were shown, or every record that fits a window now has landed",
-                TRY_LATER: "ingest runs, stop it first; or a service does not answer, retry later",
-            },
-        )
-    )(quarantine)
-
-
+@command(
+    "onceover quarantine flights list",
+    "onceover quarantine flights list --day 2026-03-01 --json",
+    'onceover quarantine flights show --reason "beyond horizon" --limit 5',
+    "onceover quarantine flights release --dry-run",
+    'onceover quarantine flights release --reason "beyond horizon" --why "INC-42: the horizon is a week now"',
+    codes={
+        0: "the records were shown, or every record that fits a window now has landed",
+        TRY_LATER: "ingest runs, stop it first; or a service does not answer, retry later",
+    },
+)
 def quarantine(
     pipeline: PipelineName,
     action: Do,
@@ -73,8 +50,7 @@ def quarantine(
     limit: Limit = None,
     why: Why = None,
     dry_run: DryRun = False,
-    json: AsJson = False,
-) -> None:
+) -> Answer:
     """List quarantined records by day and reason, show some of them, or release those that fit a window now.
 
     A record is quarantined if it cannot be parsed, or if the contract has no window for it. No aggregate counts it,
@@ -87,27 +63,23 @@ def quarantine(
     """
     chosen = _parse_date(day)
     with open_pipeline(pipeline, "quarantine") as context:
-        if reason is not None and action is QuarantineAction.LIST:
-            raise UsageError("list takes no --reason; that is for show and release")
-        if limit is not None and action is not QuarantineAction.SHOW:
-            raise UsageError(f"{action} takes no --limit; that is for show")
-        if action is QuarantineAction.RELEASE:
-            release(context.name, chosen, reason, why, dry_run, json)
-            return
-        if dry_run or why is not None:
-            raise UsageError(f"{action} takes no --dry-run and no --why; those are for release")
+        refuse_others(
+            action,
+            ("--reason", reason is not None, ("show", "release")),
+            ("--limit", limit is not None, ("show",)),
+            ("--dry-run", dry_run, ("release",)),
+            ("--why", why is not None, ("release",)),
+        )
+        if action == "release":
+            return release(context.name, chosen, reason, why, dry_run)
         context.require_known_format()
-        days = _list_days(context.files, chosen)
-        releases = list_releases(context.ledger, context.name)
-        released = ReleasedIds(offsets for release_ in releases for offsets in release_.ranges)
-        if action is QuarantineAction.LIST:
-            list_days(context.name, context.files, days, released, json)
-        else:
-            show_records(context.files, days, released, reason, limit or 20, json)
-
-
-def _list_days(files: QuarantineFiles, chosen: date | None) -> Mapping[date, int]:
-    return {each: size for each, size in files.list_quarantine_days().items() if chosen in (None, each)}
+        days = {each: size for each, size in context.files.list_quarantine_days().items() if chosen in (None, each)}
+        released = ReleasedIds(
+            offsets for each in list_releases(context.ledger, context.name) for offsets in each.ranges
+        )
+        if action == "list":
+            return list_days(context.name, context.files, days, released)
+        return show_records(context.files, days, released, reason, limit or 20)
 
 
 def _parse_date(day: str | None) -> date | None:

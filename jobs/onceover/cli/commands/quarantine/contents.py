@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from onceover.cli.output import Occasionally, draw_table, print_json, say
+from rich.text import Text
+
+from onceover.cli.output import Answer, Occasionally, Table
 from onceover.lines.reference import Line
 from onceover.model.record import encode_id
 from onceover.model.wording import pluralize
@@ -16,67 +18,47 @@ from onceover.quarantine.reader import QuarantineFiles, ReleasedIds, count_by_re
 _MOST_SHOWN = 200  # characters of a key or value, for people
 
 
-def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], released: ReleasedIds, json: bool) -> None:
-    """Print each day's records by reason."""
+def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], released: ReleasedIds) -> Answer:
+    """Return each day's records by reason."""
     progress = Occasionally()
     summaries = list(
         count_by_reason(
             files, days, released, lambda day, n, of: progress(f"{day}: read {n / 1e6:,.0f} of {of / 1e6:,.0f} MB")
         )
     )
-    if json:
-        print_json(
-            {
-                "pipeline": name,
-                "records": sum(each.records for each in summaries),
-                "days": [
-                    {
-                        "day": each.day,
-                        "bytes": each.bytes,
-                        "corrupt_lines": each.corrupt_lines,
-                        "reasons": each.reasons,
-                        "released": each.released,
-                    }
-                    for each in summaries
-                ],
-            }
-        )
-        return
+    records = sum(each.records for each in summaries)
     left, torn = sum(each.released for each in summaries), sum(each.corrupt_lines for each in summaries)
     apart = f"; {pluralize(left, 'record')} released earlier" if left else ""
-    if not any(each.reasons or each.corrupt_lines for each in summaries):
-        say(f"nothing is in quarantine{apart}")
-        return
-    rows = [(str(each.day), number, reason) for each in summaries for reason, number in each.reasons.items()]
-    say(draw_table(["day", ">records", "reason"], rows))
-    say(
-        f"{pluralize(sum(each.records for each in summaries), 'record')} in quarantine"
-        + (f", and {pluralize(torn, 'torn line')} of writers that died" if torn else "")
-        + apart
-        + f"; `onceover quarantine {name} show --day {summaries[-1].day}` shows their contents"
+    rows = [(each.day, number, reason) for each in summaries for reason, number in each.reasons.items()]
+    said = f"nothing is in quarantine{apart}"
+    if records or torn:
+        lines = f", and {pluralize(torn, 'torn line')} of writers that died" if torn else ""
+        where = f"`onceover quarantine {name} show --day {summaries[-1].day}` shows their contents"
+        said = f"{pluralize(records, 'record')} in quarantine{lines}{apart}; {where}"
+    return Answer(
+        {"pipeline": name, "records": records, "days": summaries},
+        [Table(rows, ("day", 0), (">records", 1), ("reason", 2), most=None), said],
     )
 
 
 def show_records(
-    files: QuarantineFiles, days: Mapping[date, int], released: ReleasedIds, reason: str | None, limit: int, json: bool
-) -> None:
-    """Print the first records whose reason contains this text."""
+    files: QuarantineFiles, days: Mapping[date, int], released: ReleasedIds, reason: str | None, limit: int
+) -> Answer:
+    """Return the first records whose reason contains this text."""
 
     def matches(line: Line) -> bool:
         return reason is None or reason in (line.reason or "")
 
     shown = [_to_plain(line) for line in read_first_records(files, days, released, matches, limit)]
-    if json:
-        print_json(shown)
-        return
-    if not shown:
-        say("nothing in quarantine matches")
-    for record in shown:
-        say(f"{record['id']}  {escape(record['reason'] or '')}")
-        headers = ", ".join(f"{name}={'null' if value is None else value}" for name, value in record["headers"])
-        for part, text in (("key", record["key"]), ("headers", headers or None), ("value", record["value"])):
-            if text is not None:
-                say(f"  {part:<8}{_shorten(text) or '(empty)'}")
+    return Answer(shown, map(_format_record, shown) if shown else ["nothing in quarantine matches"])
+
+
+def _format_record(record: Mapping[str, Any]) -> Text:
+    """Return the record's ID and reason, and a line for each of its parts."""
+    headers = ", ".join(f"{name}={'null' if value is None else value}" for name, value in record["headers"])
+    parts = (("key", record["key"]), ("headers", headers or None), ("value", record["value"]))
+    lines = [f"  {part:<8}{_shorten(text) or '(empty)'}" for part, text in parts if text is not None]
+    return Text("\n".join([f"{record['id']}  {escape(record['reason'] or '')}", *lines]))
 
 
 def _to_plain(line: Line) -> dict[str, Any]:

@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
 from onceover.cli.arguments import get_user, require_reason
-from onceover.cli.output import draw_table, print_json, print_progress, say
-from onceover.cli.spark_entry import make_command, read_result
+from onceover.cli.output import Answer, Part, Table
+from onceover.cli.spark_entry import run_job
 from onceover.model.wording import pluralize
 
-_MOST_SHOWN = 40
 
-
-def release(pipeline: str, day: date | None, reason: str | None, why: str | None, dry_run: bool, json: bool) -> None:
+def release(pipeline: str, day: date | None, reason: str | None, why: str | None, dry_run: bool) -> Answer:
     """Release the records of that day whose reason contains this text; without day and reason, of all days."""
     text = "a dry run" if dry_run else require_reason(why, "a release", ", or --dry-run", option="--why")
-    print_progress("starting Spark")
     chosen = [f"--day={day}"] if day else []
     chosen += [] if reason is None else [f"--reason={reason}"]
     chosen += ["--dry-run"] if dry_run else []
-    done = read_result(
-        make_command("release.py", f"--pipeline={pipeline}", f"--who={get_user()}", f"--why={text}", *chosen)
-    )
-    if json:
-        print_json({**done, "dry_run": dry_run})
-    else:
-        _show(done, dry_run)
+    done = run_job("release.py", f"--pipeline={pipeline}", f"--who={get_user()}", f"--why={text}", *chosen)
+    return Answer({**done, "dry_run": dry_run}, _describe(done, dry_run))
 
 
-def _show(done: Mapping[str, Any], dry_run: bool) -> None:
-    windows, left = done["windows"], done["left"]
-    if windows:
-        say(draw_table(["window", ">records"], [(row["window"], row["records"]) for row in windows[:_MOST_SHOWN]]))
-    if len(windows) > _MOST_SHOWN:
-        say(f"and {len(windows) - _MOST_SHOWN:,} more; --json lists all")
-    if left:
-        say(draw_table([">records", "stay, for"], [(n, why) for why, n in left.items()]))
+def _describe(done: Mapping[str, Any], dry_run: bool) -> Iterator[Part]:
+    windows, left = done["windows"], list(done["left"].items())
+    yield Table(windows, "window", ">records")
+    yield Table(left, (">records", 1), ("stay, for", 0), most=None)
     if not windows:
-        say(f"version {done['version']} of the contract has no window for any of them" if left
-            else "nothing in quarantine matches")  # fmt: skip
+        none = f"version {done['version']} of the contract has no window for any of them"
+        yield none if left else "nothing in quarantine matches"
         return
     would = "would land" if dry_run else "landed"
-    say(f"{pluralize(done['records'], 'record')} {would} in {pluralize(len(windows), 'window')}")
+    yield f"{pluralize(done['records'], 'record')} {would} in {pluralize(len(windows), 'window')}"
     if not dry_run:
-        say("The DAG repair_failed_windows judges these windows again at its next run, `onceover repair` at once")
+        yield "The DAG repair_failed_windows judges these windows again at its next run, `onceover repair` at once"
