@@ -78,7 +78,7 @@ def test_refill_under_kills_counts_once(lanes: Lanes, store: str) -> None:
     with lane.driver() as driver:
         driver.turn()
     detection = lane.detect()
-    assert len(detection.refills) == 1
+    assert len(detection.read_again) == 1
     for step in IN_LEDGER:
         before = lane.aggregates()
         kill_after(lane, step)  # a driver's turn reads what a request wants

@@ -16,7 +16,7 @@ from onceover.ledger.frontiers import advance, read_reach
 from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.range_reads import note_read_until, record_read
-from onceover.ledger.refills import mark_landed
+from onceover.ledger.read_again import mark_landed
 from onceover.ledger.rollups import keep_apart
 from onceover.ledger.windows import bump_versions, lock_windows
 from onceover.model.batch import Landing, RangeRead, require_all_landed

@@ -8,13 +8,13 @@ from datetime import datetime
 from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
-from onceover.ledger import refills
 from onceover.ledger.blocked import end_blocked, list_blocked
 from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import advance, advance_over_all, read_holes
 from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.offset_columns import GIVEN, range_arrays
+from onceover.ledger.read_again import mark_landed
 from onceover.ledger.unreadable import list_to_read_again
 from onceover.ledger.windows import bump_versions
 from onceover.model.offsets import KafkaPartition, OffsetRange, intersect, subtract
@@ -93,7 +93,7 @@ def record_unreadable(
             ],
         ).fetchone()
         _insert(connection, pipeline, [span], start, end, who, why, "unreadable")
-        refills.mark_landed(connection, pipeline, batch["batch_id"] if batch else 0)
+        mark_landed(connection, pipeline, batch["batch_id"] if batch else 0)
         bump_versions(connection, pipeline, windows)
         advance(connection, pipeline, [span])
     return windows

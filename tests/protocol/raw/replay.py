@@ -184,7 +184,7 @@ class Replay:
             return
         self._own_root()
         with self.lane.driver() as driver:
-            driver.turn(refills_only=True)
+            driver.turn(only_again=True)
 
     def _own_root(self) -> None:
         persons.own_root(self.lane)
