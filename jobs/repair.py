@@ -10,8 +10,8 @@ from onceover.entrypoint import run
 from onceover.fault_points import FaultPoint
 from onceover.ledger import repair_requests
 from onceover.ledger.read_again import list_wanted
+from onceover.repair.groups import repair_groups
 from onceover.repair.read_again import run_read_again
-from onceover.repair.rounds import run_rounds
 from onceover.spark.session import open_session
 
 
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
         with open_session(f"onceover repair {registered.name}") as spark:
             run_read_again(spark, context, registered, request.request_id)
             request = repair_requests.read_request(ledger, registered.name, request.request_id)
-            outcome = run_rounds(spark, context, registered, request, fault_point)
+            outcome = repair_groups(spark, context, registered, request, fault_point)
     print(
         f"request {request.request_id}: {len(request.window_starts)} windows, {outcome.published} repaired, "
         f"{outcome.changed} changed meanwhile, {outcome.failed} failed, {outcome.blocked} of them blocked"

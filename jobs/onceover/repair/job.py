@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.errors import AccessDeniedError, FencedError, is_denied
 from onceover.fault_points import FaultPoint, RepairStep
-from onceover.ledger import repair_requests
+from onceover.ledger import repair_requests, repair_tries
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.database import DatabaseError
 from onceover.model.claim import ClaimedWindow
@@ -160,7 +160,7 @@ class RepairRun:
             published = publish.publish(self._connection, self._registered, self._request, proved)
         except FencedError as error:
             log.warning("%s", error)
-            publish.reopen(self._connection, claim, str(error))
+            repair_tries.reopen(self._connection, claim, str(error))
             return RepairOutcome(changed=1)
         except publish.CountedTwiceError as error:
             return self._record_failure(claim, str(error), {RepairFailure.TWO_WINDOWS}, rebuilt, verdict)
@@ -185,7 +185,7 @@ class RepairRun:
     ) -> RepairOutcome:
         log.error("window %s: %s", format_moment(claim.window_start), reason)
         findings = add_failed_proof(reason, failures, verdict)
-        blocked = publish.record_failed_try(
+        blocked = repair_tries.record_failed_try(
             self._connection, self._registered, claim, reason, self._max_tries, failures, findings, rebuilt
         )
         return RepairOutcome(failed=1, blocked=int(blocked))
