@@ -61,13 +61,14 @@ def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
     assert count_certified(lane) == 4
     with lane.ledger() as ledger:
         marked = ledger.execute(
-            "SELECT b.refill, r.start_offset, r.end_offset FROM onceover.batch b JOIN onceover.batch_range r "
-            "USING (batch_id) WHERE b.pipeline = %s AND b.refill", [lane.name],
-        ).fetchall()  # fmt: skip
+            "SELECT b.scheduling_delay_ms, r.start_offset, r.end_offset FROM onceover.batch b "
+            "JOIN onceover.batch_range r USING (batch_id) WHERE b.pipeline = %s AND b.scheduling_delay_ms IS NULL",
+            [lane.name],
+        ).fetchall()
         open_findings = ledger.execute(
             "SELECT kind FROM onceover.finding WHERE pipeline = %s AND resolved_at IS NULL", [lane.name]
         ).fetchall()
-    assert [tuple(row.values()) for row in marked] == [(True, 10, 17)]
+    assert [tuple(row.values()) for row in marked] == [(None, 10, 17)]
     assert open_findings == []
     assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
 
@@ -112,14 +113,14 @@ def test_running_driver_reads_again_what_a_repair_requests(lanes: Lanes) -> None
         assert driver.turn().records == 5
         with lane.ledger() as ledger:
             assert read_again.list_wanted(ledger, lane.name) == ()
-        assert driver._offsets.store.load([0]).offsets == {0: 15}, "a refill moves no stored offset"
+        assert driver._offsets.store.load([0]).offsets == {0: 15}, "a hole moves no stored offset"
     lane.ingest()
     lane.detect()
     assert count_certified(lane) == 3
 
 
 @pytest.mark.rare
-def test_refills_and_fresh_records_take_turns(lanes: Lanes) -> None:
+def test_holes_and_fresh_records_take_turns(lanes: Lanes) -> None:
     lane = lanes(most=5)
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
@@ -133,9 +134,11 @@ def test_refills_and_fresh_records_take_turns(lanes: Lanes) -> None:
         assert [driver.turn().records for _ in range(4)] == [5, 5, 5, 5]
     with lane.ledger() as ledger:
         rows = ledger.execute(
-            "SELECT refill FROM onceover.batch WHERE pipeline = %s AND state = 'landed' ORDER BY batch_id", [lane.name]
+            "SELECT scheduling_delay_ms IS NULL AS again FROM onceover.batch "
+            "WHERE pipeline = %s AND state = 'landed' ORDER BY batch_id",
+            [lane.name],
         )
-        assert [row["refill"] for row in rows] == [False, True, False, True, True]
+        assert [row["again"] for row in rows] == [False, True, False, True, True]
 
 
 def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> None:
@@ -205,7 +208,7 @@ def test_aborted_records_and_markers_raise_no_alarm(lanes: Lanes) -> None:
 
 
 @pytest.mark.rare
-def test_hole_over_transactions_is_one_loss_and_refilled(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hole_over_transactions_is_one_loss_and_read_again(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes()
     lane.produce([event(0)])
     with lane.driver() as driver:

@@ -55,11 +55,12 @@ def list_batches(lane: Lane) -> list[tuple[bool, int]]:
     """Return of each landed batch whether it reads again, and its ranges."""
     with lane.ledger() as ledger:
         rows = ledger.execute(
-            "SELECT b.refill, count(*) AS n FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id) "
-            "WHERE b.pipeline = %s AND b.state = 'landed' GROUP BY b.batch_id ORDER BY b.batch_id",
+            "SELECT b.scheduling_delay_ms IS NULL AS again, count(*) AS n FROM onceover.batch b "
+            "JOIN onceover.batch_range r USING (batch_id) WHERE b.pipeline = %s AND b.state = 'landed' "
+            "GROUP BY b.batch_id ORDER BY b.batch_id",
             [lane.name],
         ).fetchall()
-    return [(row["refill"], row["n"]) for row in rows]
+    return [(row["again"], row["n"]) for row in rows]
 
 
 def list_read(lane: Lane) -> list[int]:
@@ -133,7 +134,7 @@ def test_hundreds_of_small_holes_are_filled_by_few_batches(lanes: Lanes) -> None
     assert lane.aggregates() == aggregates
 
 
-def test_refill_too_large_for_a_batch_lands_in_parts(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hole_too_large_for_a_batch_lands_in_parts(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_query, "MOST_WINDOWS", 2)
     lane = lanes()
     lane.produce([event(0)])
@@ -148,14 +149,14 @@ def test_refill_too_large_for_a_batch_lands_in_parts(lanes: Lanes, monkeypatch: 
             driver.turn()
     with lane.ledger() as ledger:
         assert read_again.list_wanted(ledger, lane.name) == ()
-    assert list_read(lane) == list(range(10)), "what landed of a refill is not read again"
+    assert list_read(lane) == list(range(10)), "what landed of a hole is not read again"
     lane.repair(request)
     lane.ingest()
     lane.detect()
     assert lane.aggregates() == {(0.0, "a"): (1, 1, 1)} | {(5.0 * n, "a"): (1, n, n) for n in range(1, 10)}
 
 
-def test_refill_is_no_larger_than_a_fresh_batch(lanes: Lanes) -> None:
+def test_hole_read_is_no_larger_than_a_fresh_batch(lanes: Lanes) -> None:
     lane = lanes(partitions=3, most=6)
     for kafka_partition in range(3):
         lane.produce([event(n) for n in range(8)], kafka_partition)
@@ -172,7 +173,7 @@ def test_refill_is_no_larger_than_a_fresh_batch(lanes: Lanes) -> None:
     assert list_batches(lane)[1:] == [(True, 3), (False, 3), (True, 3), (False, 3), (True, 3)]
 
 
-def test_refill_whose_head_expires_reads_the_rest(lanes: Lanes) -> None:
+def test_hole_whose_head_expires_reads_the_rest(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:

@@ -75,8 +75,8 @@ def record_unreadable(
         batch = connection.execute(
             """
             WITH fresh AS (
-              INSERT INTO onceover.batch (pipeline, epoch, contract_version, state, refill, landed_at)
-              SELECT p.name, coalesce(d.epoch, 0), p.contract_version, 'landed', true, clock_timestamp()
+              INSERT INTO onceover.batch (pipeline, epoch, contract_version, state, landed_at)
+              SELECT p.name, coalesce(d.epoch, 0), p.contract_version, 'landed', clock_timestamp()
               FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name
               WHERE p.name = %s RETURNING batch_id)
             INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, records,

@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -220,20 +221,12 @@ def _divide(
 ) -> tuple[tuple[ReadAgain, ...], tuple[OffsetRange, ...]]:
     """Return the ranges to read again, each of one contract version and no larger than a batch, and those gone from the
     log."""
-    by_version: dict[int, list[OffsetRange]] = {}
+    by_version: defaultdict[int, list[OffsetRange]] = defaultdict(list)
     for landing, offsets in lacking:
-        if landing.release:
-            ranges = [piece for piece in landing.release.ranges if piece.source == offsets.source]
-            by_version.setdefault(landing.release.version, []).extend(ranges)
-    read = coalesce(
-        piece
-        for landing, offsets in lacking
-        if not landing.release
-        for piece in landing.exact or (offsets,)
-        if piece.source == offsets.source
-    )
-    for version, pieces in registered.cutovers.cut_by_version(read).items():
-        by_version.setdefault(version, []).extend(pieces)
+        ids = [piece for piece in landing.ids if piece.source == offsets.source]
+        released = {landing.release.version: ids} if landing.release else None
+        for version, pieces in (released or registered.cutovers.cut_by_version(ids)).items():
+            by_version[version] += pieces
     most = context.pipeline.ingest.max_records_per_batch
     unreadable = list_unreadable(context.ledger, context.name, facts.generation)
     wanted: list[ReadAgain] = []

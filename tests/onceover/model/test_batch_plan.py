@@ -81,7 +81,7 @@ wanted_ranges = st.lists(
 
 
 @given(wanted_ranges, st.integers(1, 200))
-def test_refill_batch_is_a_bounded_part_of_what_is_wanted(wanted: list[OffsetRange], most: int) -> None:
+def test_batch_of_holes_is_a_bounded_part_of_what_is_wanted(wanted: list[OffsetRange], most: int) -> None:
     chosen = plan_read_again(wanted, most)
     assert sum(map(len, chosen)) <= most
     assert bool(chosen) == any(map(len, wanted))
@@ -89,14 +89,14 @@ def test_refill_batch_is_a_bounded_part_of_what_is_wanted(wanted: list[OffsetRan
     assert subtract(chosen, wanted) == ()
 
 
-def test_refills_of_two_kafka_partitions_share_a_batch() -> None:
+def test_holes_of_two_kafka_partitions_share_a_batch() -> None:
     one, two = KafkaPartition("00000001", 0), KafkaPartition("00000001", 1)
     wanted = [OffsetRange(one, 0, 100), OffsetRange(two, 5, 8), OffsetRange(two, 9, 10)]
     assert plan_read_again(wanted, 20) == (OffsetRange(one, 0, 10), OffsetRange(two, 5, 8), OffsetRange(two, 9, 10))
     assert plan_read_again(wanted, 1) == (OffsetRange(one, 0, 1),)
 
 
-def test_refill_batch_has_a_bounded_number_of_ranges() -> None:
+def test_batch_of_holes_has_a_bounded_number_of_ranges() -> None:
     source = KafkaPartition("00000001", 0)
     wanted = [OffsetRange(source, 2 * n, 2 * n + 1) for n in range(10_000)]
     assert plan_read_again(wanted, 10_000) == tuple(wanted[:MAX_READ_AGAIN])
