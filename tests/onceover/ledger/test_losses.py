@@ -116,6 +116,30 @@ def test_hole_requested_again_waits_for_the_later_request(connection: Connection
     assert list_waiting(connection) == [of(110, 112), of(118, 120)], "and not what a person accepted as lost"
 
 
+def test_damage_waits_by_window_and_lands_with_no_batch(connection: Connection) -> None:
+    connection.execute(
+        "INSERT INTO onceover.\"window\" (pipeline, window_start, window_end) VALUES ('losses', %s, %s), "
+        "('losses', %s, %s)",
+        [NOON, LATER, LATER, LATER.replace(hour=14)],
+    )
+    request_holes(connection, of(110, 120))
+    damage = [ReadAgain(of(100, 105), NOON, 1), ReadAgain(of(105, 115), NOON, 2), ReadAgain(of(100, 115), LATER, 1)]
+    request_ranges(connection, "losses", request_holes(connection), damage)
+    again = request_holes(connection)
+    request_ranges(connection, "losses", again, [ReadAgain(of(103, 105), NOON, 1)])
+    land(connection, 100, 120)
+    mark_last_batch(connection)
+    waiting = [(each.offsets, each.window_start, each.contract_version) for each in list_wanted(connection, "losses")]
+    assert waiting == [(of(105, 115), NOON, 2), (of(100, 115), LATER, 1), (of(103, 105), NOON, 1)]
+    connection.execute(
+        "UPDATE onceover.\"window\" SET expired_at = now() WHERE pipeline = 'losses' AND window_start = %s", [NOON]
+    )
+    assert list_waiting(connection) == [of(100, 115)], "what raw of an expired window has lost is not read again"
+    assert list_waiting(connection, again) == []
+    rows = connection.execute("SELECT version FROM onceover.\"window\" WHERE pipeline = 'losses' ORDER BY window_start")
+    assert [row["version"] for row in rows] == [2, 1], "each request has its windows judged again"
+
+
 def test_unreadable_offsets_are_settled_and_not_read_again(connection: Connection) -> None:
     request_holes(connection, of(110, 114), of(114, 120))
     losses.record_unreadable(connection, "losses", of(112, 114), 3, NOON, LATER, "me", "a bomb")
