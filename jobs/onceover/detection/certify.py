@@ -12,14 +12,12 @@ from onceover.ledger.findings import record_findings, resolve_findings
 from onceover.ledger.log_cuts import may_log_differ
 from onceover.ledger.windows import cut_into_chunks
 from onceover.model.finding import Evidence, Finding
-from onceover.model.offsets import OffsetRange
 
 
 def certify_from_ledger(
     connection: Connection,
     registered: RegisteredPipeline,
     right: Iterable[tuple[Evidence, Sequence[Finding]]],
-    ranges: Sequence[OffsetRange],
     who: str,
     why: str,
 ) -> list[datetime]:
@@ -54,7 +52,6 @@ def certify_from_ledger(
                     window_end=evidence.window_end,
                     version=evidence.version,
                     landing_set=evidence.landing_set,
-                    accounted=ranges,
                     frozen_length=evidence.expected_length,
                     digest=evidence.expected,
                     aggregates=fingerprints[start],

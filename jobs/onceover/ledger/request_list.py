@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from psycopg import sql
+
 from onceover.errors import UsageError
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.windows import cut_into_chunks, lock_windows
 from onceover.model.dag_run import DagRun
@@ -133,3 +136,15 @@ def find_killed(
         [row["request_id"]],
     )
     return row["request_id"], frozenset(each["window_start"] for each in repaired)
+
+
+def clear_dead_stages(connection: Connection, registered: RegisteredPipeline) -> None:
+    """Delete the rows that killed repairs have staged: those of requests without a claim that is alive."""
+    connection.execute(
+        sql.SQL(
+            "DELETE FROM {} WHERE starts_with(_stage, 'request:') AND NOT EXISTS ("
+            'SELECT FROM onceover."window" w WHERE w.pipeline = %s AND w.claimed_until >= clock_timestamp() '
+            "AND starts_with(_stage, w.claimed_by || ':'))"
+        ).format(registered.table.staging),
+        [registered.name],
+    )

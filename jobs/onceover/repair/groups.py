@@ -16,6 +16,7 @@ from onceover.fault_points import FaultPoint, RepairStep
 from onceover.ledger import repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.landings import count_landed_lines
+from onceover.ledger.request_list import clear_dead_stages
 from onceover.repair.claims import ClaimRenewer
 from onceover.repair.job import RepairOutcome, RepairRun
 from onceover.repair.progress import WindowProgress
@@ -55,6 +56,7 @@ def repair_groups(
     the next run of the request begins with. The log is compared first, as detection does, for the request may be
     old."""
     ledger, total = context.ledger, RepairOutcome()
+    clear_dead_stages(ledger, registered)
     is_compared = compare_log(context)
     lines = count_landed_lines(ledger, registered.name, request.window_starts)
     progress = WindowProgress(len(request.window_starts), sum(lines.values()))

@@ -122,7 +122,7 @@ class RepairRun:
                 reason = f"reading raw failed: {failures[claim.window_start]}"
                 outcome += self._record_failure(claim, reason, {RepairFailure.UNREADABLE_FILE})
             for claim in (claim for claim in claimed if claim.window_start not in failures):
-                outcome += self._judge(claim, rebuilt[claim.window_start], accounted)
+                outcome += self._judge(claim, rebuilt[claim.window_start])
         finally:
             if not self._connection.broken:
                 table.unstage(self._connection, stage)
@@ -146,7 +146,7 @@ class RepairRun:
             compacted,
         )
 
-    def _judge(self, claim: ClaimedWindow, rebuilt: RebuiltWindow, accounted: Sequence[OffsetRange]) -> RepairOutcome:
+    def _judge(self, claim: ClaimedWindow, rebuilt: RebuiltWindow) -> RepairOutcome:
         verdict = prove(claim, rebuilt)
         if rebuilt.unknown:
             reason = explain_unknown(self._context, rebuilt.unknown)
@@ -156,7 +156,7 @@ class RepairRun:
             reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
             return self._record_failure(claim, reason, verdict.failures, rebuilt, verdict)
         try:
-            proved = publish.ProvedWindow(claim, rebuilt, accounted, verdict.findings)
+            proved = publish.ProvedWindow(claim, rebuilt, verdict.findings)
             published = publish.publish(self._connection, self._registered, self._request, proved)
         except FencedError as error:
             log.warning("%s", error)

@@ -20,7 +20,6 @@ from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import EMPTY
 from onceover.model.finding import Finding
 from onceover.model.log_history import EpochSpan
-from onceover.model.offsets import OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import format_moment
 from onceover.model.wording import format_records
@@ -28,12 +27,10 @@ from onceover.model.wording import format_records
 
 @dataclass(frozen=True, slots=True)
 class ProvedWindow:
-    """A claimed window that was rebuilt and proved, with the `accounted` ranges that the proof knew, and the findings
-    that do not refute it."""
+    """A claimed window that was rebuilt and proved, with the findings that do not refute it."""
 
     claimed: ClaimedWindow
     rebuilt: RebuiltWindow
-    accounted: Sequence[OffsetRange]
     findings: Sequence[Finding] = ()
 
 
@@ -110,7 +107,6 @@ def publish(
             window_end=claimed.window_end,
             version=claimed.version,
             landing_set=claimed.landing_set,
-            accounted=proved.accounted,
             frozen_length=rebuilt.frozen_length,
             digest=rebuilt.digest,
             aggregates=staged,

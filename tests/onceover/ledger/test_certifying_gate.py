@@ -85,18 +85,18 @@ def test_publish_leaves_a_window_of_a_log_cut_meanwhile(
 ) -> None:
     before = read_state(connection, 3)
     asked = request(connection)
-    (claimed,), accounted = repair_requests.claim(connection, asked)
+    (claimed,), _ = repair_requests.claim(connection, asked)
     digest = Digest(5, 1, 2, 3, 4)
     held = OffsetRange(KafkaPartition(generation(NAME), 0), 0, 5)
     rebuilt = RebuiltWindow(digest, 5, 90, (RebuiltRange(held, digest),))
     ledger.known.table.stage(connection, asked.stage, [f"{start_of(3).isoformat()}\ta\t5"])
     cut_log(connection, change)
-    assert not publish.publish(connection, ledger.known, asked, ProvedWindow(claimed, rebuilt, accounted))
+    assert not publish.publish(connection, ledger.known, asked, ProvedWindow(claimed, rebuilt))
     assert (list_repairs(connection, asked)[0][1], read_state(connection, 3)) == ("left", before)
     restore_log(connection)
-    (claimed,), accounted = repair_requests.claim(connection, again := request(connection))
+    (claimed,), _ = repair_requests.claim(connection, again := request(connection))
     ledger.known.table.stage(connection, again.stage, [f"{start_of(3).isoformat()}\ta\t5"])
-    assert publish.publish(connection, ledger.known, again, ProvedWindow(claimed, rebuilt, accounted))
+    assert publish.publish(connection, ledger.known, again, ProvedWindow(claimed, rebuilt))
     assert read_state(connection, 3) != before
 
 
@@ -105,6 +105,6 @@ def test_ledger_certifies_nothing_of_a_log_cut_meanwhile(connection: Connection,
     right = [(each, ()) for each in seen.evidence]
     assert len(right) == 10
     cut_log(connection, CUTS[1])
-    assert certify_from_ledger(connection, ledger.known, right, seen.accounted, "kim", "a test") == []
+    assert certify_from_ledger(connection, ledger.known, right, "kim", "a test") == []
     restore_log(connection)
-    assert len(certify_from_ledger(connection, ledger.known, right, seen.accounted, "kim", "a test")) == 10
+    assert len(certify_from_ledger(connection, ledger.known, right, "kim", "a test")) == 10
