@@ -9,8 +9,9 @@ from onceover.context import open_pipeline
 from onceover.entrypoint import run
 from onceover.fault_points import FaultPoint
 from onceover.ledger import repair_requests
+from onceover.ledger.read_again import list_wanted
 from onceover.repair.groups import repair_groups
-from onceover.repair.refill import is_waiting, refill
+from onceover.repair.read_again import run_read_again
 from onceover.spark.session import open_session
 
 
@@ -24,12 +25,12 @@ def main(arguments: Sequence[str]) -> int:
     with open_pipeline(chosen.pipeline, "repair") as context:
         registered, ledger = context.require_same_contract(), context.ledger
         request = repair_requests.read_request(ledger, registered.name, chosen.request)
-        if not (request.window_starts or is_waiting(ledger, registered.name, request.request_id)):
+        if not (request.window_starts or list_wanted(ledger, registered.name, request.request_id)):
             print(f"request {request.request_id}: nothing left to repair")
             return 0
         context.files.check()
         with open_session(f"onceover repair {registered.name}") as spark:
-            refill(spark, context, registered, request.request_id)
+            run_read_again(spark, context, registered, request.request_id)
             request = repair_requests.read_request(ledger, registered.name, request.request_id)
             outcome = repair_groups(spark, context, registered, request, fault_point)
     print(

@@ -10,7 +10,7 @@ from onceover.entrypoint import run
 from onceover.model.dag_run import DagRun
 from onceover.model.json_text import to_json
 from onceover.model.window import parse_window
-from onceover.repair.reread import plan_reread, request_reread
+from onceover.repair.read_again import plan_reread, request_reread
 from onceover.spark.session import open_session
 
 

@@ -47,8 +47,7 @@ from onceover.raw.store import RawStore, open_store
 from onceover.raw.window_files import WindowFiles
 from onceover.recovery.job import RebuildResult, rebuild_pipeline
 from onceover.repair.groups import repair_groups
-from onceover.repair.refill import refill
-from onceover.repair.reread import RereadPlan, plan_reread, request_reread
+from onceover.repair.read_again import RereadPlan, plan_reread, request_reread, run_read_again
 from onceover.repair.service import Confirmation, confirm
 from onceover.spark.contract_check import check_contract
 from onceover.spark.contract_diff import check_change
@@ -153,7 +152,7 @@ class Lane:
         """Do as `jobs/repair.py` does, on this process's session, and then as the DAG's confirm does."""
         with self.open() as context:
             pipeline, ledger = context.read_registration(), context.ledger
-            refill(self.spark, context, pipeline, request_id, patience=5.0)
+            run_read_again(self.spark, context, pipeline, request_id, patience=5.0)
             request = repair_requests.read_request(ledger, self.name, request_id)
             repair_groups(self.spark, context, pipeline, request, FaultPoint())
             return confirm(context, request_id)

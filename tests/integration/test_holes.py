@@ -26,7 +26,7 @@ from onceover.detection.service import Detection
 from onceover.errors import UsageError
 from onceover.explain.page import read_strip
 from onceover.kafka import Topic
-from onceover.ledger import frontiers, refills
+from onceover.ledger import frontiers, read_again
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange, parse_range
 from onceover.model.window import from_ms
@@ -52,7 +52,7 @@ def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
     (gap,) = cast("list[dict[str, Any]]", finding.evidence["gaps"])
     assert (finding.kind, gap["reason"], gap["offsets"][2:]) == (Kind.HOLE, "lost", [10, 17])
     assert gap["likely_windows"] == [f"2026-03-01T12:{m:02}Z" for m in (0, 5, 15)]
-    assert len(detection.refills) == 1
+    assert len(detection.read_again) == 1
     lane.repair(detection.request_id or 0)
     assert list_gaps(lane) == []
     lane.ingest()
@@ -61,13 +61,14 @@ def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
     assert count_certified(lane) == 4
     with lane.ledger() as ledger:
         marked = ledger.execute(
-            "SELECT b.refill, r.start_offset, r.end_offset FROM onceover.batch b JOIN onceover.batch_range r "
-            "USING (batch_id) WHERE b.pipeline = %s AND b.refill", [lane.name],
-        ).fetchall()  # fmt: skip
+            "SELECT b.scheduling_delay_ms, r.start_offset, r.end_offset FROM onceover.batch b "
+            "JOIN onceover.batch_range r USING (batch_id) WHERE b.pipeline = %s AND b.scheduling_delay_ms IS NULL",
+            [lane.name],
+        ).fetchall()
         open_findings = ledger.execute(
             "SELECT kind FROM onceover.finding WHERE pipeline = %s AND resolved_at IS NULL", [lane.name]
         ).fetchall()
-    assert [tuple(row.values()) for row in marked] == [(True, 10, 17)]
+    assert [tuple(row.values()) for row in marked] == [(None, 10, 17)]
     assert open_findings == []
     assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
 
@@ -106,20 +107,20 @@ def test_running_driver_reads_again_what_a_repair_requests(lanes: Lanes) -> None
         driver.turn()
         request = lane.detect().request_id or 0
         with lane.ledger() as ledger:
-            assert len(refills.list_wanted(ledger, lane.name, request)) == 1
+            assert len(read_again.list_wanted(ledger, lane.name, request)) == 1
         again = lane.detect()
-        assert (again.request_id, again.refills) == (None, ()), "no Spark starts for what a live driver reads"
+        assert (again.request_id, again.read_again) == (None, ()), "no Spark starts for what a live driver reads"
         assert driver.turn().records == 5
         with lane.ledger() as ledger:
-            assert refills.list_wanted(ledger, lane.name) == ()
-        assert driver._offsets.store.load([0]).offsets == {0: 15}, "a refill moves no stored offset"
+            assert read_again.list_wanted(ledger, lane.name) == ()
+        assert driver._offsets.store.load([0]).offsets == {0: 15}, "a hole moves no stored offset"
     lane.ingest()
     lane.detect()
     assert count_certified(lane) == 3
 
 
 @pytest.mark.rare
-def test_refills_and_fresh_records_take_turns(lanes: Lanes) -> None:
+def test_holes_and_fresh_records_take_turns(lanes: Lanes) -> None:
     lane = lanes(most=5)
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
@@ -128,14 +129,16 @@ def test_refills_and_fresh_records_take_turns(lanes: Lanes) -> None:
     skip_to(lane, 20)
     with lane.driver() as driver:
         driver.turn()
-        assert [one.rpartition(":")[2] for one in lane.detect().refills] == ["5-20"]
+        assert [one.rpartition(":")[2] for one in lane.detect().read_again] == ["5-20"]
         lane.produce([event(20 + n) for n in range(5)])
         assert [driver.turn().records for _ in range(4)] == [5, 5, 5, 5]
     with lane.ledger() as ledger:
         rows = ledger.execute(
-            "SELECT refill FROM onceover.batch WHERE pipeline = %s AND state = 'landed' ORDER BY batch_id", [lane.name]
+            "SELECT scheduling_delay_ms IS NULL AS again FROM onceover.batch "
+            "WHERE pipeline = %s AND state = 'landed' ORDER BY batch_id",
+            [lane.name],
         )
-        assert [row["refill"] for row in rows] == [False, True, False, True, True]
+        assert [row["again"] for row in rows] == [False, True, False, True, True]
 
 
 def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> None:
@@ -150,7 +153,7 @@ def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> Non
             driver.turn()
     assert list_gaps(lane) == [(5, 12, "expired")]
     detection = lane.detect()
-    assert (detection.request_id, detection.certified, detection.refills) == (None, 0, ())
+    assert (detection.request_id, detection.certified, detection.read_again) == (None, 0, ())
     generation = lane_generation(lane)
     lost = parse_range(f"{generation}-0:5-12")
     with lane.ledger() as ledger:
@@ -205,7 +208,7 @@ def test_aborted_records_and_markers_raise_no_alarm(lanes: Lanes) -> None:
 
 
 @pytest.mark.rare
-def test_hole_over_transactions_is_one_loss_and_refilled(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hole_over_transactions_is_one_loss_and_read_again(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes()
     lane.produce([event(0)])
     with lane.driver() as driver:
@@ -230,7 +233,7 @@ def test_hole_over_transactions_is_one_loss_and_refilled(lanes: Lanes, monkeypat
         patch.setattr(holes, "probe_holes", fail)
         detection = lane.detect()
     assert "away" in str(detection.findings[0].evidence["not_asked"])
-    assert len(detection.refills) == 1, "requested before anything is read"
+    assert len(detection.read_again) == 1, "requested before anything is read"
     lane.repair(detection.request_id or 0)
     lane.ingest()
     assert (list_gaps(lane), lane.detect().findings) == ([], ())

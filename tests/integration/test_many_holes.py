@@ -21,8 +21,8 @@ from onceover.kafka import Topic, reader
 from onceover.kafka.client import LastComplaint
 from onceover.kafka.reader import KafkaSource
 from onceover.kafka.traffic import Traffic
-from onceover.ledger import refills
-from onceover.model.batch_plan import MOST_REFILLED
+from onceover.ledger import read_again
+from onceover.model.batch_plan import MAX_READ_AGAIN
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
@@ -55,11 +55,12 @@ def list_batches(lane: Lane) -> list[tuple[bool, int]]:
     """Return of each landed batch whether it reads again, and its ranges."""
     with lane.ledger() as ledger:
         rows = ledger.execute(
-            "SELECT b.refill, count(*) AS n FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id) "
-            "WHERE b.pipeline = %s AND b.state = 'landed' GROUP BY b.batch_id ORDER BY b.batch_id",
+            "SELECT b.scheduling_delay_ms IS NULL AS again, count(*) AS n FROM onceover.batch b "
+            "JOIN onceover.batch_range r USING (batch_id) WHERE b.pipeline = %s AND b.state = 'landed' "
+            "GROUP BY b.batch_id ORDER BY b.batch_id",
             [lane.name],
         ).fetchall()
-    return [(row["refill"], row["n"]) for row in rows]
+    return [(row["again"], row["n"]) for row in rows]
 
 
 def list_read(lane: Lane) -> list[int]:
@@ -85,7 +86,7 @@ def test_hole_over_ten_thousand_transactions_takes_seconds(lanes: Lanes, monkeyp
     gaps = cast("list[dict[str, Any]]", finding.evidence["gaps"])
     assert {gap["reason"] for gap in gaps} == {"lost"}
     assert len(gaps) == 1, "markers do not divide it"
-    assert [one.rpartition(":")[2] for one in detection.refills] == [f"1-{end}"]
+    assert [one.rpartition(":")[2] for one in detection.read_again] == [f"1-{end}"]
     lane.repair(detection.request_id or 0)
     before, aggregates = certify(lane), lane.aggregates()
     assert (list_gaps(lane), lane.detect().findings) == ([], ())
@@ -114,7 +115,7 @@ def test_hole_over_ten_thousand_transactions_takes_seconds(lanes: Lanes, monkeyp
 
 
 def test_hundreds_of_small_holes_are_filled_by_few_batches(lanes: Lanes) -> None:
-    lane, many = lanes(), MOST_REFILLED + 100
+    lane, many = lanes(), MAX_READ_AGAIN + 100
     lane.produce([event(minute) for _ in range(many) for minute in (0, 5)])
     before, aggregates = certify(lane), lane.aggregates()
     delete_window(lane, 0)
@@ -124,16 +125,16 @@ def test_hundreds_of_small_holes_are_filled_by_few_batches(lanes: Lanes) -> None
     with lane.driver() as driver:
         driver.turn()
     detection = lane.detect()
-    assert len(detection.refills) == many
+    assert len(detection.read_again) == many
     lane.repair(detection.request_id or 0)
     assert list_gaps(lane) == []
-    assert list_batches(lane)[known:] == [(True, MOST_REFILLED), (True, 100)]
+    assert list_batches(lane)[known:] == [(True, MAX_READ_AGAIN), (True, 100)]
     assert list_read(lane) == list(range(2 * many)), "what lies between the holes was not read again"
     assert certify(lane) == before
     assert lane.aggregates() == aggregates
 
 
-def test_refill_too_large_for_a_batch_lands_in_parts(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hole_too_large_for_a_batch_lands_in_parts(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_query, "MOST_WINDOWS", 2)
     lane = lanes()
     lane.produce([event(0)])
@@ -147,15 +148,15 @@ def test_refill_too_large_for_a_batch_lands_in_parts(lanes: Lanes, monkeypatch: 
         for _ in range(12):
             driver.turn()
     with lane.ledger() as ledger:
-        assert refills.list_wanted(ledger, lane.name) == ()
-    assert list_read(lane) == list(range(10)), "what landed of a refill is not read again"
+        assert read_again.list_wanted(ledger, lane.name) == ()
+    assert list_read(lane) == list(range(10)), "what landed of a hole is not read again"
     lane.repair(request)
     lane.ingest()
     lane.detect()
     assert lane.aggregates() == {(0.0, "a"): (1, 1, 1)} | {(5.0 * n, "a"): (1, n, n) for n in range(1, 10)}
 
 
-def test_refill_is_no_larger_than_a_fresh_batch(lanes: Lanes) -> None:
+def test_hole_read_is_no_larger_than_a_fresh_batch(lanes: Lanes) -> None:
     lane = lanes(partitions=3, most=6)
     for kafka_partition in range(3):
         lane.produce([event(n) for n in range(8)], kafka_partition)
@@ -172,7 +173,7 @@ def test_refill_is_no_larger_than_a_fresh_batch(lanes: Lanes) -> None:
     assert list_batches(lane)[1:] == [(True, 3), (False, 3), (True, 3), (False, 3), (True, 3)]
 
 
-def test_refill_whose_head_expires_reads_the_rest(lanes: Lanes) -> None:
+def test_hole_whose_head_expires_reads_the_rest(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
@@ -181,9 +182,9 @@ def test_refill_whose_head_expires_reads_the_rest(lanes: Lanes) -> None:
     skip_to(lane, 15)
     with lane.driver() as driver:
         driver.turn()
-        assert [one.rpartition(":")[2] for one in lane.detect().refills] == ["5-15"]
+        assert [one.rpartition(":")[2] for one in lane.detect().read_again] == ["5-15"]
         expire(lane, 10)
         assert [driver.turn().records for _ in range(2)] == [5, 0]
     assert list_gaps(lane) == [(5, 10, "expired")]
     with lane.ledger() as ledger:
-        assert refills.list_wanted(ledger, lane.name) == ()
+        assert read_again.list_wanted(ledger, lane.name) == ()

@@ -169,7 +169,7 @@ def test_hole_across_the_cutover_is_reread_in_two_parts(lanes: Lanes) -> None:
         migrate(lane)
     lane.toml.write_text(lane.toml.read_text().replace("value.at + 120000", "value.at + 60000"))
     detection = lane.detect()
-    assert [one.rpartition(":")[2] for one in detection.refills] == ["5-17"]
+    assert [one.rpartition(":")[2] for one in detection.read_again] == ["5-17"]
     lane.repair(detection.request_id or 0)
     assert list_gaps(lane) == []
     lane.ingest()

@@ -273,7 +273,7 @@ def test_another_cluster_ends_detection_and_repair_red(lane: Lane, monkeypatch: 
     hole = [Finding(Kind.HOLE, {})]
     asks: list[Callable[[PipelineContext], object]] = [
         compare_log,
-        lambda context: holes.plan_refills(context, hole),
+        lambda context: holes.list_readable_holes(context, hole),
         lambda context: holes.explain_holes(context, hole),
     ]
     for ask in asks:

@@ -87,7 +87,7 @@ def test_transactional_sink_aborts_on_offsets_landed_meanwhile(lanes: Lanes, mon
     require_right(lane, 10)
 
 
-def test_transactional_refill_counts_once(lanes: Lanes) -> None:
+def test_transactional_hole_counts_once(lanes: Lanes) -> None:
     lane = lanes(more=TRANSACTIONAL)
     lane.produce([event(n, amount=1) for n in range(5)])
     lane.ingest()

@@ -69,7 +69,7 @@ def test_cutover_and_late_records_under_kills_count_once(lanes: Lanes, store: st
 
 
 @pytest.mark.parametrize("store", ["kafka", "postgres"])
-def test_refill_under_kills_counts_once(lanes: Lanes, store: str) -> None:
+def test_hole_under_kills_counts_once(lanes: Lanes, store: str) -> None:
     lane = lanes(more=TRANSACTIONAL, offset_store=store)
     lane.produce([event(n, amount=n) for n in range(5)])
     lane.ingest()
@@ -78,7 +78,7 @@ def test_refill_under_kills_counts_once(lanes: Lanes, store: str) -> None:
     with lane.driver() as driver:
         driver.turn()
     detection = lane.detect()
-    assert len(detection.refills) == 1
+    assert len(detection.read_again) == 1
     for step in IN_LEDGER:
         before = lane.aggregates()
         kill_after(lane, step)  # a driver's turn reads what a request wants

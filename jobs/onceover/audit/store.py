@@ -163,10 +163,10 @@ def read_statement(
         begun = _read_ranges(
             connection,
             "SELECT r.* FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id) "
-            "WHERE b.pipeline = %s AND b.state = 'begun' AND NOT EXISTS (SELECT FROM onceover.reread x "
-            "WHERE x.pipeline = b.pipeline AND x.state = 'wanted' AND x.generation = r.generation "
-            "AND x.kafka_partition = r.kafka_partition AND x.start_offset <= r.start_offset "
-            "AND r.end_offset <= x.end_offset)",  # a reread has landed before, and lands nothing
+            "WHERE b.pipeline = %s AND b.state = 'begun' AND NOT EXISTS (SELECT FROM onceover.read_again x "
+            "WHERE x.pipeline = b.pipeline AND x.state = 'wanted' AND x.window_start IS NOT NULL "
+            "AND x.generation = r.generation AND x.kafka_partition = r.kafka_partition "
+            "AND x.start_offset <= r.start_offset AND r.end_offset <= x.end_offset)",  # has landed, and lands nothing
             pipeline,
         )
         losses = "SELECT * FROM onceover.accepted_loss WHERE pipeline = %s AND relanded_at IS NULL AND kind = "

@@ -39,7 +39,7 @@ MOST_LIKELY = 20  # windows named beside one gap
 MOST_EXPLAINED = 20
 """Losses of which the likely windows are named."""
 MOST_READ = 100_000
-"""Offsets that detection reads to explain holes; the rest of a larger hole is read once, by its refills."""
+"""Offsets that detection reads to explain holes; the rest of a larger hole is read once, when it is read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def probe_holes(context: PipelineContext, most: int | None = None) -> tuple[Gap,
         return find_gaps(log.source, log.facts, holes, log.compacted, most)
 
 
-def plan_refills(context: PipelineContext, findings: Sequence[Finding]) -> tuple[OffsetRange, ...]:
+def list_readable_holes(context: PipelineContext, findings: Sequence[Finding]) -> tuple[OffsetRange, ...]:
     """Return the offsets of the holes among the findings that Kafka's log still has. Reads no record; returns none if
     the broker does not answer, which `explain_holes` then reports."""
     if not any(finding.kind is Kind.HOLE for finding in findings):

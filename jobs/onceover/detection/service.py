@@ -18,10 +18,11 @@ from onceover.detection.plan import require_plan
 from onceover.detection.unexplained_files import reopen_unexplained
 from onceover.detection.unknown_files import register_unknown_files
 from onceover.errors import UsageError
-from onceover.ledger import drivers, refills, repair_requests
+from onceover.ledger import drivers, read_again, repair_requests
 from onceover.ledger import findings as ledger_findings
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.landings import count_landed_lines
+from onceover.ledger.read_again import ReadAgain
 from onceover.ledger.request_list import find_killed, find_queued
 from onceover.model.dag_run import DagRun
 from onceover.model.finding import Finding
@@ -55,7 +56,7 @@ class FailedWindow:
 @dataclass(frozen=True, slots=True)
 class Detection:
     """The result of one detection. `waiting` counts windows that are changing or claimed now, and that the next
-    detection judges; `refills` are the offset ranges that the requested repair reads again. `queued` is an earlier
+    detection judges; `read_again` are the holes that the requested repair reads again. `queued` is an earlier
     request whose repair is still to come: nothing further is requested before that."""
 
     pipeline: str
@@ -67,7 +68,7 @@ class Detection:
     open: int
     findings: tuple[Finding, ...]
     request_id: int | None
-    refills: tuple[str, ...] = ()
+    read_again: tuple[str, ...] = ()
     queued: int | None = None
 
     def as_dict(self) -> dict[str, object]:
@@ -80,7 +81,7 @@ class Detection:
             "blocked": self.blocked,
             "open": self.open,
             "findings": self.findings,
-            "refills": self.refills,
+            "read_again": self.read_again,
             "queued": self.queued,
             "request_id": self.request_id,
         }
@@ -138,7 +139,7 @@ def detect(
         who,
         reason,
     )
-    refillable = holes.plan_refills(context, judged.findings)
+    readable = holes.list_readable_holes(context, judged.findings)
     failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
     refuse_expired(connection, registered.name, window_range)
     if planned is not None and is_compared:
@@ -157,7 +158,8 @@ def detect(
         free = dict(islice(free.items(), count_first([lines.get(start, 0) for start in free])))
     # A live driver carries out what was requested. Without one, a scheduled detection takes that over.
     is_left = window_range is None and not drivers.is_alive(connection, registered.name)
-    again = subtract(refillable, () if is_left else refills.list_wanted(connection, registered.name))
+    requested = () if is_left else read_again.list_wanted(connection, registered.name)
+    again = subtract(readable, [each.offsets for each in requested if each.is_hole])
     request_id = killed[0] if killed is not None else None
     if queued is not None:
         ledger_findings.record_failed_windows(connection, registered.name, failed)
@@ -176,8 +178,8 @@ def detect(
             continued=request_id,
         )
         if again:
-            refills.record_refills(connection, registered.name, request_id, again)
-    # Refills are requested by now: to read a hole in order to explain it takes long, and may be killed.
+            read_again.request_ranges(connection, registered.name, request_id, map(ReadAgain, again))
+    # What is read again is requested by now: to read a hole in order to explain it takes long, and may be killed.
     of_pipeline = holes.explain_holes(context, judged.findings)
     ledger_findings.record_findings(connection, registered.name, None, of_pipeline)
     return Detection(
@@ -192,7 +194,7 @@ def detect(
         blocked=len(judged.blocked),
         open=judged.open_windows,
         findings=of_pipeline,
-        refills=() if queued is not None else tuple(map(str, again)),
+        read_again=() if queued is not None else tuple(map(str, again)),
         queued=queued,
         request_id=request_id,
     )

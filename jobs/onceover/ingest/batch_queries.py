@@ -41,7 +41,7 @@ class BatchQueries:
     ) -> BatchQuery:
         """Return the query that reads so many shards, of one generation; that of `only` one window is not kept."""
         most = max(len({shard.source for shard in shards}), MOST_PER_CORE * self.spark.sparkContext.defaultParallelism)
-        tasks = 1 if sum(map(len, shards)) <= FEW_OFFSETS else min(len(shards), most)  # a refill's shards may be many
+        tasks = 1 if sum(map(len, shards)) <= FEW_OFFSETS else min(len(shards), most)  # shards of holes may be many
         key = (
             registered.contract_version, source.topic_id, source.one_batch_a_fetch, source.unreadable, read_day(),
             tasks, registered.poison,

@@ -17,7 +17,7 @@ from onceover.errors import BusyError, UsageError
 from onceover.ledger.catalog import RegisteredPipeline, keep_contract, keep_cutovers, require_in_force
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, as_driver, require_epoch
-from onceover.ledger.refills import list_wanted
+from onceover.ledger.read_again import list_wanted
 from onceover.lines.contract_names import name_contract
 from onceover.model.contract import Columns, Contract, list_added_measures, list_changed_parts, list_refused_changes
 from onceover.model.offsets import KafkaPartition
@@ -145,7 +145,8 @@ def plan_cutovers(
                 f"ledgers had written to the root: empty this one, and run `onceover ledger rebuild {pipeline}`"
             )
         return found
-    if any(row["frontier"] < row["reach"] for row in rows) or list_wanted(connection, pipeline):
+    again = list_wanted(connection, pipeline)
+    if any(row["frontier"] < row["reach"] for row in rows) or any(each.is_hole for each in again):
         raise UsageError(
             f"offsets of {pipeline} are missing, and a cutover needs all before it: see `onceover holes {pipeline}`; "
             "the next repair reads them again, `onceover accept-loss` accepts those that Kafka no longer has"

@@ -32,26 +32,26 @@ from onceover.errors import (
 from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_steps import BatchWork, append_and_stage
 from onceover.ingest.log_retention import LogRetention
+from onceover.ingest.read_again import append_damage, list_readable
 from onceover.ingest.report import Progress
-from onceover.ingest.reread import append_next
 from onceover.ingest.scheduler import Submissions
 from onceover.ingest.sinks import SINKS
 from onceover.ingest.starts import ReadPositions
 from onceover.ingest.suspects import SuspectRanges
 from onceover.ingest.unreadable import UnreadableRanges
 from onceover.kafka import Topic, TopicFacts
-from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.reader import KafkaSource
-from onceover.ledger import batches, drivers, landed_offsets, refills
+from onceover.ledger import batches, drivers, landed_offsets
 from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, DatabaseError
 from onceover.ledger.hidden_offsets import list_hidden
+from onceover.ledger.read_again import ReadAgain, finish
 from onceover.ledger.root import OwnedRoot
 from onceover.ledger.watermarks import advance_watermark
 from onceover.ledger.windows import count_open_windows
 from onceover.model.batch import Landing, RangeRead
-from onceover.model.batch_plan import plan_refills
+from onceover.model.batch_plan import plan_read_again
 from onceover.model.offsets import OffsetRange, subtract
 from onceover.model.pipeline import IngestPolicy
 from onceover.offset_stores.tracker import OffsetTracker
@@ -88,7 +88,7 @@ class Ingest:
         self._positions = ReadPositions(connection, epoch, policy, offsets, root, open_log)
         self._submissions = Submissions(topic, policy, cutovers=registered.cutovers, limit=self._limit_logs)
         self._retention = LogRetention(connection, epoch.pipeline, topic)
-        self._has_refilled = False  # in the last turn
+        self._has_read_again = False  # in the last turn
         self._seen_at = time.monotonic()
         self._uncommitted: dict[int, dict[int, int]] = {}  # landed batches whose offsets the store does not hold yet
 
@@ -114,21 +114,21 @@ class Ingest:
             if lost.is_set():
                 raise drivers.fenced_error(self._epoch)
             report(progress)
-            if not self._has_refilled:
+            if not self._has_read_again:
                 self._submissions.wait(stop)
 
-    def turn(self, *, refills_only: bool = False) -> Progress:
-        """Take one batch through all its steps, if there is something to read: a refill and the next batch in line by
-        turns, so that neither kind waits for the last of the other. A range to read again for one window comes before.
+    def turn(self, *, only_again: bool = False) -> Progress:
+        """Take one batch through all its steps, if there is something to read: offsets of holes and the next batch in
+        line by turns, so that neither kind waits for the last of the other. Damage of one window is read again before.
 
         Never waits: the topic's facts must be fresh, or records that arrived during the wait would not keep their
         window open.
         """
-        progress = self._take_turn(refills_only)
+        progress = self._take_turn(only_again)
         drivers.report_progress(self._connection, self._epoch)
         return progress
 
-    def _take_turn(self, refills_only: bool) -> Progress:
+    def _take_turn(self, only_again: bool) -> Progress:
         batches.supersede_own(self._connection, self._epoch)
         self._commit_offsets()
         self._expire_raw()
@@ -138,13 +138,15 @@ class Ingest:
         at = self._positions.find(facts)
         self._unreadable.look(facts, at)  # before anything is read: a reader might die of it
         self._suspects.look(facts, at)
-        append_next(self._connection, self._epoch, self._registered, facts, self._make_work)
-        refill = self._choose_refills(facts)
-        is_refills_turn = refills_only or (bool(refill) and not self._has_refilled)
-        submitted = None if is_refills_turn else self._submissions.next(facts, at, self._read_bounds(facts, at))
-        self._has_refilled = bool(refill) and submitted is None
+        readable = list_readable(self._connection, self._epoch, facts)
+        if damage := next((each for each in readable if not each.is_hole), None):
+            append_damage(self._connection, self._epoch, self._registered, facts, damage, self._make_work)
+        again = self._choose_read_again([each for each in readable if each.is_hole], facts)
+        is_turn_of_holes = only_again or (bool(again) and not self._has_read_again)
+        submitted = None if is_turn_of_holes else self._submissions.next(facts, at, self._read_bounds(facts, at))
+        self._has_read_again = bool(again) and submitted is None
         if submitted is None:
-            return self._run_batch(refill, facts) if refill else self._report(None, facts, time.monotonic())
+            return self._run_batch(again, facts) if again else self._report(None, facts, time.monotonic())
         with self._submissions.track(submitted) as waited:
             progress = self._run_batch(submitted.ranges, facts, waited)
         return replace(progress, waited_seconds=waited, waiting=self._submissions.waiting, rate=submitted.rate)
@@ -165,25 +167,20 @@ class Ingest:
         except OnceoverError as error:  # no reason to stop reading: the next turn retries
             log.warning("cannot delete expired raw, retrying with the next batch: %s", error)
 
-    def _choose_refills(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
-        """Return ranges of one contract to read again, together no more than a fresh batch may read. Refuses those that
-        the log lost.
+    def _choose_read_again(self, holes: Sequence[ReadAgain], facts: TopicFacts) -> tuple[OffsetRange, ...]:
+        """Return ranges of one contract to read again, together no more than a fresh batch may read.
 
         Offsets that landed without leader epochs follow: from then on their records count by an epoch.
         """
-        wanted = refills.list_wanted(self._connection, self._epoch.pipeline)
-        held = [clip_to_held(piece, facts) for piece in wanted]
-        if gone := [piece for piece, left in zip(wanted, held, strict=True) if not len(left)]:
-            refills.refuse_refills(self._connection, self._epoch.pipeline, gone, "the log no longer holds it")
-        if landed := self._positions.list_landed(held):  # since the refill was requested
-            both = zip(wanted, held, strict=True)
-            done = [piece for piece, left in both if len(left) and not subtract([left], landed)]
-            refills.refuse_refills(self._connection, self._epoch.pipeline, done, "it has landed meanwhile")
+        held = [each.offsets for each in holes]
+        if landed := self._positions.list_landed(held):  # since the holes were requested
+            done = [each for each in holes if not subtract([each.offsets], landed)]
+            finish(self._connection, self._epoch, done, refused_why="it has landed meanwhile")
             held = list(subtract(held, landed))
-        sources = {piece.source for piece in held if len(piece)}
+        sources = {piece.source for piece in held}
         unknown = [r for r in self._positions.list_unknown(facts.generation) if r.source not in sources]
         free = self._suspects.stopped.leave_out(self._unreadable.stopped.leave_out([*held, *unknown]))
-        chosen = plan_refills(free, self._submissions.most)
+        chosen = plan_read_again(free, self._submissions.most)
         return next(iter(self._registered.cutovers.cut_by_version(chosen).values()), ())
 
     def _read_bounds(self, facts: TopicFacts, at: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
@@ -192,8 +189,8 @@ class Ingest:
     def _run_batch(self, ranges: Sequence[OffsetRange], facts: TopicFacts, waited: float | None = None) -> Progress:
         """Carry out steps 2 to 7; offsets in the ledger share step 5's transaction.
 
-        The batch was submitted `waited` seconds ago; None for a refill, which moves no stored offset: the store is
-        past it. A batch too large for its tasks is begun again with half of its offsets, before anything is appended.
+        The batch was submitted `waited` seconds ago; None for holes, which move no stored offset: the store is past
+        them. A batch too large for its tasks is begun again with half of its offsets, before anything is appended.
         """
         while True:
             clipped = self._limit.clip(self._suspects.clip(ranges))

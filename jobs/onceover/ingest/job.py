@@ -1,6 +1,6 @@
 """A pipeline's driver: the ingest loop with its topic, its offset store and its Spark side.
 
-`jobs/ingest.py` runs the driver until it is stopped; a repair runs one for the refills of its request.
+`jobs/ingest.py` runs the driver until it is stopped; a repair runs one for what its request has read again.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from onceover.ledger.frontiers import advance, read_reach
 from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.range_reads import note_read_until, record_read
-from onceover.ledger.refills import mark_landed
+from onceover.ledger.read_again import mark_landed
 from onceover.ledger.rollups import keep_apart
 from onceover.ledger.windows import bump_versions, lock_windows
 from onceover.model.batch import Landing, RangeRead, require_all_landed
@@ -46,15 +46,14 @@ def begin(
     sink: str = "append",
 ) -> int:
     """Record the batch, the ranges that it will read, and the sink of its rows (step 2). Returns its ID. `waited` is
-    the seconds since its submission, None for a refill, which is not submitted."""
+    the seconds since its submission, None for a batch that is not submitted: it reads again, or releases."""
     with connection.transaction():
         require_epoch(connection, epoch)
         row = connection.execute(
-            "INSERT INTO onceover.batch (pipeline, epoch, contract_version, refill, scheduling_delay_ms, sink) "
-            "VALUES (%s, %s, %s, %s, %s, %s) RETURNING batch_id",
-            [epoch.pipeline, epoch.number, contract_version, waited is None,
-             None if waited is None else round(waited * 1000), sink],
-        ).fetchone()  # fmt: skip
+            "INSERT INTO onceover.batch (pipeline, epoch, contract_version, scheduling_delay_ms, sink) "
+            "VALUES (%s, %s, %s, %s, %s) RETURNING batch_id",
+            [epoch.pipeline, epoch.number, contract_version, None if waited is None else round(waited * 1000), sink],
+        ).fetchone()
         batch_id = int(row["batch_id"]) if row else 0
         connection.cursor().executemany(
             """
@@ -138,7 +137,7 @@ def count_landings(
         connection.execute(
             """
             UPDATE onceover."window" w SET version = version + 1, oldest_record = least(w.oldest_record, o.oldest),
-              expired_at = CASE WHEN w.kept_hash IS NULL OR NOT b.refill THEN w.expired_at END
+              expired_at = CASE WHEN w.kept_hash IS NULL OR b.scheduling_delay_ms IS NOT NULL THEN w.expired_at END
             FROM onceover.batch b, unnest(%s::timestamptz[], %s::timestamptz[]) o (start, oldest)
             WHERE b.batch_id = %s AND w.pipeline = %s AND w.window_start = o.start
             """,
@@ -247,7 +246,7 @@ def _add_totals(connection: Connection, pipeline: str, batch_id: int, landings: 
     )
     connection.execute(
         "UPDATE onceover.pipeline p SET batches_landed = p.batches_landed + 1, "
-        "last_batch = CASE WHEN b.refill THEN p.last_batch ELSE b.batch_id END "
+        "last_batch = CASE WHEN b.scheduling_delay_ms IS NULL THEN p.last_batch ELSE b.batch_id END "
         "FROM onceover.batch b WHERE p.name = %s AND b.batch_id = %s",
         [pipeline, batch_id],
     )

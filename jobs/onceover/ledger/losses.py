@@ -8,12 +8,12 @@ from datetime import datetime
 from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
-from onceover.ledger import refills
 from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import advance, advance_over_all, read_holes
 from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.offset_columns import GIVEN, range_arrays
+from onceover.ledger.read_again import mark_landed
 from onceover.ledger.stopped_ranges import end_stopped, list_stopped
 from onceover.ledger.unreadable import list_to_read_again
 from onceover.ledger.windows import bump_versions
@@ -76,8 +76,8 @@ def record_unreadable(
         batch = connection.execute(
             """
             WITH fresh AS (
-              INSERT INTO onceover.batch (pipeline, epoch, contract_version, state, refill, landed_at)
-              SELECT p.name, coalesce(d.epoch, 0), p.contract_version, 'landed', true, clock_timestamp()
+              INSERT INTO onceover.batch (pipeline, epoch, contract_version, state, landed_at)
+              SELECT p.name, coalesce(d.epoch, 0), p.contract_version, 'landed', clock_timestamp()
               FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name AND d.superseded_at IS NULL
               WHERE p.name = %s RETURNING batch_id)
             INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, records,
@@ -94,7 +94,7 @@ def record_unreadable(
             ],
         ).fetchone()
         _insert(connection, pipeline, [span], start, end, who, why, "unreadable")
-        refills.mark_landed(connection, pipeline, batch["batch_id"] if batch else 0)
+        mark_landed(connection, pipeline, batch["batch_id"] if batch else 0)
         bump_versions(connection, pipeline, windows)
         advance(connection, pipeline, [span])
     return windows

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
+from onceover.ledger.compactions import list_substitutes
 from onceover.ledger.database import Connection
 from onceover.ledger.findings import resolve_findings
+from onceover.ledger.landings import read_landings
 from onceover.ledger.windows import lock_windows
+from onceover.model.claim import ClaimedWindow
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
 class FailedRepair:
     """A window's last repair, which failed: `reason` says why, `failures` are its codes, `bytes_read` how long the file
-    was, None if no reader got through it. Since it began nothing has landed in the window. `reread` had been read again
+    was, None if no reader got through it. Since it began nothing has landed in the window. `read_again` was appended
     before, but after raw last proved the window, and no repair since has found the file longer: else raw lost those
     lines too."""
 
@@ -23,7 +27,7 @@ class FailedRepair:
     failures: tuple[str, ...]
     bytes_read: int | None
     started_at: datetime
-    reread: tuple[OffsetRange, ...]
+    read_again: tuple[OffsetRange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +48,13 @@ def list_failed_repairs(connection: Connection, pipeline: str) -> dict[datetime,
         SELECT w.window_start, r.reason, r.failures, r.bytes_read, r.started_at, (
             SELECT coalesce(jsonb_agg(jsonb_build_array(x.generation, x.kafka_partition, x.start_offset, x.end_offset)),
               '[]')
-            FROM onceover.reread x WHERE x.pipeline = w.pipeline AND x.window_start = w.window_start
+            FROM onceover.read_again x WHERE x.pipeline = w.pipeline AND x.window_start = w.window_start
               AND x.state = 'appended' AND x.finished_at < r.started_at
               AND NOT EXISTS (SELECT FROM onceover.certificate c WHERE c.pipeline = w.pipeline
                 AND c.window_start = w.window_start AND c.created_at > x.finished_at)
               AND NOT EXISTS (SELECT FROM onceover.repair o WHERE o.pipeline = w.pipeline
                 AND o.window_start = w.window_start AND o.started_at > x.finished_at
-                AND o.bytes_read > coalesce(r.bytes_read, 0))) AS reread
+                AND o.bytes_read > coalesce(r.bytes_read, 0))) AS read_again
         FROM onceover."window" w CROSS JOIN LATERAL (
           SELECT * FROM onceover.repair WHERE pipeline = w.pipeline AND window_start = w.window_start
             AND state IN ('failed', 'published', 'confirmed', 'revoked', 'restored')
@@ -68,7 +72,7 @@ def list_failed_repairs(connection: Connection, pipeline: str) -> dict[datetime,
             tuple(row["failures"]),
             row["bytes_read"],
             row["started_at"],
-            tuple(OffsetRange(KafkaPartition(g, p), start, end) for g, p, start, end in row["reread"]),
+            tuple(OffsetRange(KafkaPartition(g, p), start, end) for g, p, start, end in row["read_again"]),
         )
         for row in rows
     }
@@ -101,11 +105,39 @@ def expire_lost(
     return expired
 
 
-def list_rereading(connection: Connection, pipeline: str) -> Mapping[datetime, int]:
-    """Return the windows for which ranges wait to be read again, each with the number of ranges."""
-    rows = connection.execute(
-        "SELECT window_start, count(*) AS ranges FROM onceover.reread WHERE pipeline = %s AND state = 'wanted' "
-        "GROUP BY 1",
-        [pipeline],
+def lift_expiry(connection: Connection, pipeline: str, window_start: datetime) -> None:
+    """Have a window judged again whose rows a rebuild of the ledger found without raw. Publishing compares the rows."""
+    connection.execute(
+        'UPDATE onceover."window" SET expired_at = NULL, version = version + 1 '
+        "WHERE pipeline = %s AND window_start = %s AND kept_hash IS NOT NULL",
+        [pipeline, window_start],
     )
-    return {row["window_start"]: row["ranges"] for row in rows}
+
+
+def read_unclaimed(connection: Connection, pipeline: str, window_start: datetime) -> ClaimedWindow | None:
+    """Return the window with its landings as a repair would claim it, without a claim; None if it is unknown, or has
+    expired with its raw."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        row = connection.execute(
+            """
+            SELECT w.window_end, w.version,
+              ARRAY(SELECT landing_id FROM onceover.landing l
+                WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start) AS landing_ids
+            FROM onceover."window" w WHERE w.pipeline = %s AND w.window_start = %s
+              AND (w.expired_at IS NULL OR w.kept_hash IS NOT NULL)
+            """,
+            [pipeline, window_start],
+        ).fetchone()
+        if row is None:
+            return None
+        return ClaimedWindow(
+            repair_id=0,
+            window_start=window_start,
+            window_end=row["window_end"],
+            token=UUID(int=0),
+            version=row["version"],
+            landings=tuple(read_landings(connection, row["landing_ids"]).values()),
+            certified=None,
+            compacted=list_substitutes(connection, pipeline, [window_start]).get(window_start),
+        )

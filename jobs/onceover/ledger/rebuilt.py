@@ -119,8 +119,7 @@ def land_found(
 ) -> None:
     """Record one landed batch of the ranges that raw holds. Raises as `batches.count_landings`."""
     row = connection.execute(
-        "INSERT INTO onceover.batch (pipeline, epoch, contract_version, refill) VALUES (%s, %s, %s, true) "
-        "RETURNING batch_id",
+        "INSERT INTO onceover.batch (pipeline, epoch, contract_version) VALUES (%s, %s, %s) RETURNING batch_id",
         [epoch.pipeline, epoch.number, contract_version],
     ).fetchone()
     batch_id = int(row["batch_id"]) if row else 0

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from psycopg import sql
-from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.windows import cut_into_chunks, lock_windows
 from onceover.model.dag_run import DagRun
-from onceover.model.finding import Finding
-from onceover.model.finding_kinds import Kind
 from onceover.model.window import WindowRange
 
 # Of repair r and its window w: whether a repair that lives works on it.
@@ -139,15 +136,6 @@ def find_killed(
         [row["request_id"]],
     )
     return row["request_id"], frozenset(each["window_start"] for each in repaired)
-
-
-def add_refilled(connection: Connection, pipeline: str, request_id: int, starts: Sequence[datetime]) -> None:
-    """Add windows to a request, because its refills landed in them."""
-    connection.cursor().executemany(
-        "INSERT INTO onceover.repair (request_id, pipeline, window_start, findings) VALUES (%s, %s, %s, %s) "
-        "ON CONFLICT DO NOTHING",
-        [(request_id, pipeline, start, Jsonb([Finding(Kind.HOLE, {"refilled": True})])) for start in starts],
-    )
 
 
 def clear_dead_stages(connection: Connection, registered: RegisteredPipeline) -> None:

@@ -2,7 +2,7 @@
 Kafka partition and one landing in each window.
 
 Only what no proof needs is lost: which of the batches read an offset. Each rollup is a transaction of its own. Batches
-that overlap others keep their rows, and so do refills, rebuilt batches and releases.
+that overlap others keep their rows, and so do holes, rebuilt batches and releases.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def _read_page(
     """Return the next batches after the `last` one, each with whether it is below these starts of logs."""
     batches = connection.execute(
         "SELECT batch_id, epoch, contract_version, landed_at FROM onceover.batch WHERE pipeline = %s "
-        "AND state = 'landed' AND NOT refill AND rolled_up_at IS NULL AND committed_at IS NOT NULL AND batch_id > %s "
-        "ORDER BY batch_id LIMIT %s",
+        "AND state = 'landed' AND scheduling_delay_ms IS NOT NULL AND rolled_up_at IS NULL "
+        "AND committed_at IS NOT NULL AND batch_id > %s ORDER BY batch_id LIMIT %s",
         [pipeline, last, _PAGE],
     ).fetchall()
     ids = [row["batch_id"] for row in batches]

@@ -12,7 +12,7 @@ from typing import Final
 from onceover.errors import UsageError
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
-MOST_REFILLED: Final = 100
+MAX_READ_AGAIN: Final = 100
 """Ranges that one batch reads again: each takes 50 ms to read, and fresh records wait meanwhile."""
 
 
@@ -64,14 +64,14 @@ def plan_ranges(
     )
 
 
-def plan_refills(wanted: Iterable[OffsetRange], most: int) -> tuple[OffsetRange, ...]:
-    """Return the first of the offsets to read again, at most `most` in about MOST_REFILLED ranges: of each Kafka
+def plan_read_again(wanted: Iterable[OffsetRange], most: int) -> tuple[OffsetRange, ...]:
+    """Return the first of the offsets to read again, at most `most` in about MAX_READ_AGAIN ranges: of each Kafka
     partition an even share, or of the first ones an offset each."""
     by_source = [list(pieces) for _, pieces in groupby(coalesce(wanted), key=lambda r: r.source)][:most]
     chosen: list[OffsetRange] = []
     for pieces in by_source:
         left = most // len(by_source)
-        for piece in pieces[: max(1, MOST_REFILLED // len(by_source))]:
+        for piece in pieces[: max(1, MAX_READ_AGAIN // len(by_source))]:
             if left:
                 chosen.append(OffsetRange(piece.source, piece.start, min(piece.end, piece.start + left)))
                 left -= len(chosen[-1])

@@ -49,7 +49,7 @@ class KafkaPartitionProgress:
 
 @dataclass(frozen=True, slots=True)
 class LastBatch:
-    """The last batch that landed, refills left out. Times are in seconds; an early ledger has no delay (None)."""
+    """The last submitted batch that landed. Times are in seconds."""
 
     scheduling_delay: float | None
     processing: float

@@ -7,6 +7,7 @@ for the window: they are other windows' records, or those of a log that was cut.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from onceover.context import PipelineContext
 from onceover.detection.look import Judgement, judge_windows
 from onceover.errors import OnceoverError, UnreachableError
-from onceover.ledger import log_cuts, lost_windows, rereads
+from onceover.ledger import log_cuts, lost_windows, read_again
 from onceover.ledger.lost_windows import FailedRepair, LostWindow
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange, coalesce, intersect, subtract
@@ -61,15 +62,15 @@ def list_lost(context: PipelineContext, known: Collection[datetime]) -> LostWind
     waiting = [(seen.lost, "it is open: it can be declared once it has closed")
                for seen in _select(context, opened.judgements, {}, known)]  # fmt: skip
     held = context.read_held(f"{len(closed)} windows whose raw lacks records") if closed else ()
-    rereading = lost_windows.list_rereading(ledger, name)
+    again = Counter(each.window_start for each in read_again.list_wanted(ledger, name))
     declarable: list[LostWindow] = []
     for seen in closed:
         lost, start = seen.lost, seen.lost.window_start
         if start in look.claimed:
             waiting.append((lost, "a repair holds it; try again in a minute"))
-        elif start in rereading:
+        elif start in again:
             waiting.append(
-                (lost, f"Kafka is to be read again for it, {pluralize(rereading[start], 'range')}: wait for that")
+                (lost, f"Kafka is to be read again for it, {pluralize(again[start], 'range')}: wait for that")
             )
         elif held is None:
             waiting.append((lost, "Kafka does not say whether it still holds the records; see `onceover doctor`"))
@@ -183,11 +184,11 @@ def _explain_held(
     context: PipelineContext, window_start: datetime, held: Sequence[OffsetRange], repair: FailedRepair | None
 ) -> str | None:
     """Return why the window cannot be given up while Kafka holds offsets of its landings; None if it can."""
-    window = rereads.read_unclaimed(context.ledger, context.name, window_start)
+    window = lost_windows.read_unclaimed(context.ledger, context.name, window_start)
     if window is None:
         raise UnreachableError(f"window {format_moment(window_start)} has expired meanwhile; run the command again")
     left = intersect(coalesce(piece for landing in window.landings for piece in landing.ids), held)
-    left = subtract(left, repair.reread) if repair else left
+    left = subtract(left, repair.read_again) if repair else left
     if not left:
         return None
     number = pluralize(sum(map(len, left)), "offset")

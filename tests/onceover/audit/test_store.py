@@ -10,10 +10,10 @@ from bench import large_ledger
 from bench.large_ledger import pipeline
 
 from onceover.audit.store import choose_certified, read_statement
-from onceover.ledger import batches, drivers, frontiers, repair_requests, rereads
+from onceover.ledger import batches, drivers, frontiers, read_again, repair_requests
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
-from onceover.ledger.rereads import Reread
+from onceover.ledger.read_again import ReadAgain
 from onceover.model.batch_plan import Start
 from onceover.model.contract import Column, Columns
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -30,7 +30,7 @@ def test_statement_leaves_a_reread_in_flight_out(connection: Connection) -> None
     epoch = drivers.acquire(connection, name, "test")
     frontiers.register_kafka_partitions(connection, epoch, "topic", {SOURCE: Start(0, 0)}, {SOURCE: 100})
     request = repair_requests.create_request(connection, name, "me", "a test", {})
-    rereads.record_rereads(connection, name, request, [Reread(NOON, 1, OffsetRange(SOURCE, 5, 10))])
+    read_again.request_ranges(connection, name, request, [ReadAgain(OffsetRange(SOURCE, 5, 10), NOON, 1)])
     batches.begin(connection, epoch, 1, [OffsetRange(SOURCE, 5, 10)], None)
     batches.begin(connection, epoch, 1, [OffsetRange(SOURCE, 20, 30)], None)
     assert read_statement(connection, name, None, None).begun == (OffsetRange(SOURCE, 20, 30),)

@@ -230,7 +230,7 @@ def test_drained_driver_waits_for_the_next_interval_or_a_stop(log: Log) -> None:
     assert time.monotonic() - started < 10
 
 
-def test_limit_of_the_last_batch_is_known_to_refills(log: Log) -> None:
+def test_limit_of_the_last_batch_is_known_to_holes(log: Log) -> None:
     submissions = make_submissions(log, RecordedPace(rate=200))
     assert submissions.most == 1000, "before the first batch"
     log.now = facts(50, 0)

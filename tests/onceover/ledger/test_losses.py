@@ -1,4 +1,4 @@
-"""Losses that a person accepts and refills of holes, on PostgreSQL."""
+"""Losses that a person accepts and holes that are read again, on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from onceover.config.endpoints import address
 from onceover.errors import UnreachableError, UsageError
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
-from onceover.ledger import frontiers, log_comparison, losses, refills
+from onceover.ledger import frontiers, log_comparison, losses
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.landed_offsets import read_accounted, read_landed_bounds
 from onceover.ledger.locks import lock_rows
 from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.read_again import ReadAgain, list_refused, list_wanted, mark_landed, request_ranges
 from onceover.ledger.unreadable import list_known_unreadable, list_to_read_again
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover_local.stack import Stack
@@ -69,49 +70,80 @@ def find_last_batch(connection: Connection) -> int:
 
 
 def mark_last_batch(connection: Connection) -> None:
-    refills.mark_landed(connection, "losses", find_last_batch(connection))
+    mark_landed(connection, "losses", find_last_batch(connection))
 
 
-def request_refill(connection: Connection, *ranges: OffsetRange) -> int:
+def request_holes(connection: Connection, *ranges: OffsetRange) -> int:
     row = connection.execute(
         "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES ('losses', 'a', 'b') RETURNING request_id"
     ).fetchone()
     request_id = int((row or {})["request_id"])
-    refills.record_refills(connection, "losses", request_id, ranges)
+    request_ranges(connection, "losses", request_id, map(ReadAgain, ranges))
     return request_id
 
 
-def test_refill_leaves_out_what_landed_meanwhile(connection: Connection) -> None:
+def list_waiting(connection: Connection, request_id: int | None = None) -> list[OffsetRange]:
+    return sorted(each.offsets for each in list_wanted(connection, "losses", request_id))
+
+
+def test_hole_leaves_out_what_landed_meanwhile(connection: Connection) -> None:
     land(connection, 112, 115)
-    request_refill(connection, of(110, 120))
-    assert refills.list_wanted(connection, "losses") == (of(110, 112), of(115, 120))
+    request_holes(connection, of(110, 120))
+    assert list_waiting(connection) == [of(110, 112), of(115, 120)]
 
 
-def test_refill_that_landed_in_part_is_wanted_for_the_rest(connection: Connection) -> None:
-    request_id = request_refill(connection, of(110, 120))
+def test_hole_that_landed_in_part_is_wanted_for_the_rest(connection: Connection) -> None:
+    request_id = request_holes(connection, of(110, 120))
     for start, end in ((110, 112), (114, 116)):
         land(connection, start, end)
         mark_last_batch(connection)
-    assert refills.list_wanted(connection, "losses", request_id) == (of(112, 114), of(116, 120))
+    assert list_waiting(connection, request_id) == [of(112, 114), of(116, 120)]
     done = connection.execute(
-        "SELECT start_offset, end_offset FROM onceover.refill WHERE pipeline = 'losses' AND state = 'landed' ORDER BY 1"
+        "SELECT start_offset, end_offset FROM onceover.read_again WHERE pipeline = 'losses' AND state = 'landed' "
+        "ORDER BY 1"
     ).fetchall()
     assert [tuple(row.values()) for row in done] == [(110, 112), (114, 116)]
 
 
-def test_refills_that_overlap_land_in_parts_too(connection: Connection) -> None:
-    request_refill(connection, of(110, 120))
-    losses.record_loss(connection, "losses", [of(110, 115)], NOON, LATER, "me", "gone")
-    request_refill(connection, of(115, 120))
+def test_hole_requested_again_waits_for_the_later_request(connection: Connection) -> None:
+    first = request_holes(connection, of(110, 112), of(113, 120))
+    losses.record_loss(connection, "losses", [of(113, 115)], NOON, LATER, "me", "gone")
+    second = request_holes(connection, of(115, 120))
+    assert (list_waiting(connection, first), list_waiting(connection, second)) == ([of(110, 112)], [of(115, 120)])
+    assert list_refused(connection, "losses", first) == ((of(113, 120), "requested again"),)
     land(connection, 115, 118)
     mark_last_batch(connection)
-    assert refills.list_wanted(connection, "losses") == (of(110, 115), of(118, 120))
+    assert list_waiting(connection) == [of(110, 112), of(118, 120)], "and not what a person accepted as lost"
+
+
+def test_damage_waits_by_window_and_lands_with_no_batch(connection: Connection) -> None:
+    connection.execute(
+        "INSERT INTO onceover.\"window\" (pipeline, window_start, window_end) VALUES ('losses', %s, %s), "
+        "('losses', %s, %s)",
+        [NOON, LATER, LATER, LATER.replace(hour=14)],
+    )
+    request_holes(connection, of(110, 120))
+    damage = [ReadAgain(of(100, 105), NOON, 1), ReadAgain(of(105, 115), NOON, 2), ReadAgain(of(100, 115), LATER, 1)]
+    request_ranges(connection, "losses", request_holes(connection), damage)
+    again = request_holes(connection)
+    request_ranges(connection, "losses", again, [ReadAgain(of(103, 105), NOON, 1)])
+    land(connection, 100, 120)
+    mark_last_batch(connection)
+    waiting = [(each.offsets, each.window_start, each.contract_version) for each in list_wanted(connection, "losses")]
+    assert waiting == [(of(105, 115), NOON, 2), (of(100, 115), LATER, 1), (of(103, 105), NOON, 1)]
+    connection.execute(
+        "UPDATE onceover.\"window\" SET expired_at = now() WHERE pipeline = 'losses' AND window_start = %s", [NOON]
+    )
+    assert list_waiting(connection) == [of(100, 115)], "what raw of an expired window has lost is not read again"
+    assert list_waiting(connection, again) == []
+    rows = connection.execute("SELECT version FROM onceover.\"window\" WHERE pipeline = 'losses' ORDER BY window_start")
+    assert [row["version"] for row in rows] == [2, 1], "each request has its windows judged again"
 
 
 def test_unreadable_offsets_are_settled_and_not_read_again(connection: Connection) -> None:
-    request_refill(connection, of(110, 114), of(114, 120))
+    request_holes(connection, of(110, 114), of(114, 120))
     losses.record_unreadable(connection, "losses", of(112, 114), 3, NOON, LATER, "me", "a bomb")
-    assert refills.list_wanted(connection, "losses") == (of(110, 112), of(114, 120))
+    assert list_waiting(connection) == [of(110, 112), of(114, 120)]
     assert frontiers.read_holes(connection, "losses") == [of(110, 112), of(114, 120)]
     rows = connection.execute("SELECT kind FROM onceover.accepted_loss WHERE pipeline = 'losses'").fetchall()
     assert [row["kind"] for row in rows] == ["unreadable"]
@@ -166,7 +198,7 @@ def test_offsets_that_land_before_their_locks_are_not_unreadable(
     assert list_unreadable_losses(connection) == []
 
 
-def test_loss_of_expired_offsets_leaves_refills_alone(connection: Connection) -> None:
+def test_loss_of_expired_offsets_closes_their_hole(connection: Connection) -> None:
     losses.record_loss(connection, "losses", [of(110, 120)], NOON, LATER, "me", "gone")
     assert frontiers.read_holes(connection, "losses") == []
     rows = connection.execute("SELECT kind FROM onceover.accepted_loss WHERE pipeline = 'losses'").fetchall()

@@ -22,8 +22,8 @@ from onceover.ledger import rollups
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.landed_bytes import list_covering
 from onceover.ledger.landed_offsets import read_accounted
+from onceover.ledger.lost_windows import read_unclaimed
 from onceover.ledger.migrate import upgrade_schema
-from onceover.ledger.rereads import read_unclaimed
 from onceover.ledger.windows import bump_versions
 from onceover.model.digest import sum_digests
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce

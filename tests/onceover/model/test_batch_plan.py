@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceover.model.batch_plan import MOST_REFILLED, Start, compute_starts, limit_replay, plan_ranges, plan_refills
+from onceover.model.batch_plan import MAX_READ_AGAIN, Start, compute_starts, limit_replay, plan_ranges, plan_read_again
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 
 backlogs = st.dictionaries(st.integers(0, 8), st.integers(0, 1000), min_size=1)
@@ -81,22 +81,22 @@ wanted_ranges = st.lists(
 
 
 @given(wanted_ranges, st.integers(1, 200))
-def test_refill_batch_is_a_bounded_part_of_what_is_wanted(wanted: list[OffsetRange], most: int) -> None:
-    chosen = plan_refills(wanted, most)
+def test_batch_of_holes_is_a_bounded_part_of_what_is_wanted(wanted: list[OffsetRange], most: int) -> None:
+    chosen = plan_read_again(wanted, most)
     assert sum(map(len, chosen)) <= most
     assert bool(chosen) == any(map(len, wanted))
     assert sum(map(len, coalesce(chosen))) == sum(map(len, chosen)), "no offset twice"
     assert subtract(chosen, wanted) == ()
 
 
-def test_refills_of_two_kafka_partitions_share_a_batch() -> None:
+def test_holes_of_two_kafka_partitions_share_a_batch() -> None:
     one, two = KafkaPartition("00000001", 0), KafkaPartition("00000001", 1)
     wanted = [OffsetRange(one, 0, 100), OffsetRange(two, 5, 8), OffsetRange(two, 9, 10)]
-    assert plan_refills(wanted, 20) == (OffsetRange(one, 0, 10), OffsetRange(two, 5, 8), OffsetRange(two, 9, 10))
-    assert plan_refills(wanted, 1) == (OffsetRange(one, 0, 1),)
+    assert plan_read_again(wanted, 20) == (OffsetRange(one, 0, 10), OffsetRange(two, 5, 8), OffsetRange(two, 9, 10))
+    assert plan_read_again(wanted, 1) == (OffsetRange(one, 0, 1),)
 
 
-def test_refill_batch_has_a_bounded_number_of_ranges() -> None:
+def test_batch_of_holes_has_a_bounded_number_of_ranges() -> None:
     source = KafkaPartition("00000001", 0)
     wanted = [OffsetRange(source, 2 * n, 2 * n + 1) for n in range(10_000)]
-    assert plan_refills(wanted, 10_000) == tuple(wanted[:MOST_REFILLED])
+    assert plan_read_again(wanted, 10_000) == tuple(wanted[:MAX_READ_AGAIN])

@@ -21,7 +21,7 @@ RECORDED = {
     "onceover/detection/unexplained_files.py": "compares the lengths of files with the ledger's",
     "onceover/detection/sweep.py": "compares rows with their certificate",
     "onceover/repair/proof.py": "judges what a scan of raw showed",
-    "onceover/ledger/request_list.py": "requests a repair of the windows that a refill landed in",
+    "onceover/ledger/read_again.py": "requests a repair of the windows that a hole landed in",
 }
 READ = {
     "onceover/explain/page/losses.py": "offers each loss that a hole names to be accepted",

@@ -90,7 +90,7 @@ def reread(connection: Connection, window: int, start: int, end: int, state: str
         """
         WITH request AS (INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%(name)s, 'me', 'a test')
           RETURNING request_id)
-        INSERT INTO onceover.reread (pipeline, window_start, contract_version, generation, kafka_partition,
+        INSERT INTO onceover.read_again (pipeline, window_start, contract_version, generation, kafka_partition,
           start_offset, end_offset, request_id, state, finished_at)
         SELECT %(name)s, %(at)s, 1, %(generation)s, 0, %(start)s, %(end)s, request_id, %(state)s, clock_timestamp()
         FROM request

@@ -17,7 +17,7 @@ from tests.onceover.repair.lost_ledger import (
 )
 
 from onceover.errors import TerminalError, UnreachableError
-from onceover.ledger import rereads
+from onceover.ledger import lost_windows
 from onceover.ledger.database import Connection
 from onceover.model.repair_failure import RepairFailure
 from onceover.repair.lost_windows import list_lost
@@ -147,7 +147,7 @@ def test_interrupted_reread_is_finished_first(ledger: LargeLedger, fake: Context
 
 
 def test_offsets_of_the_window_are_those_of_its_batches(connection: Connection, ledger: LargeLedger) -> None:
-    window = rereads.read_unclaimed(connection, NAME, start_of(5))
+    window = lost_windows.read_unclaimed(connection, NAME, start_of(5))
     assert window is not None
     ids = [piece for landing in window.landings for piece in landing.ids if piece.source.kafka_partition == 0]
     assert (min(p.start for p in ids), max(p.end for p in ids)) == OFFSETS_OF_5

@@ -17,7 +17,7 @@ from tests.onceover.repair.lost_ledger import (
 )
 
 from onceover.errors import UnreachableError
-from onceover.ledger import rereads
+from onceover.ledger import lost_windows
 from onceover.ledger.database import Connection
 from onceover.repair.lost_windows import give_up, list_lost
 
@@ -97,9 +97,9 @@ def test_window_given_up_is_not_read_again(connection: Connection, ledger: Large
         "UPDATE onceover.\"window\" SET kept_rows = 1, kept_hash = 'a' WHERE pipeline = %s AND window_start = %s",
         [NAME, start_of(5)],
     )
-    assert rereads.read_unclaimed(connection, NAME, start_of(5)) is not None
+    assert lost_windows.read_unclaimed(connection, NAME, start_of(5)) is not None
     assert give_up(as_context(fake), list_lost(as_context(fake), ()).declarable, "kim", "INC-42") == 1
-    assert rereads.read_unclaimed(connection, NAME, start_of(5)) is None
+    assert lost_windows.read_unclaimed(connection, NAME, start_of(5)) is None
 
 
 def test_cut_log_is_compared_first(connection: Connection, ledger: LargeLedger, fake: Context) -> None:

@@ -35,7 +35,7 @@ class Event(StrEnum):
     ROOT_TAKEN = "PERSON: this ledger takes the root"
     GIVEN_UP_LEDGER = "PERSON: a ledger of before the upgrade is given up for a rebuild"
     PLANNED = "plans"
-    REFILL_PLANNED = "plans to read again"
+    HOLE_PLANNED = "plans to read again"
     LOOKED_AHEAD = "plans nothing"
     READ = "reads"
     READ_FAILED = "cannot read: not in the log"

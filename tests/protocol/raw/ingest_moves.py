@@ -33,7 +33,7 @@ def _planned(scenario: Scenario, state: State) -> Iterator[Move]:
     missing = [record for record in hole(after.ledger) if in_log(state, record)]
     if missing:
         driver = Driver("append", _first_run(missing), True, None, ())
-        yield Action(Event.REFILL_PLANNED, record=missing[0]), _begun(scenario, after, driver)
+        yield Action(Event.HOLE_PLANNED, record=missing[0]), _begun(scenario, after, driver)
     elif records:
         driver = Driver("append", tuple(records), False, None, ())
         yield Action(Event.PLANNED, record=records[0]), _begun(scenario, after, driver)

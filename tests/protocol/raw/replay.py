@@ -99,7 +99,7 @@ class Replay:
                 wait_for_lease_end(self.lane)  # of the driver that ran when the ledger was backed up
             case Event.REGISTERED:
                 self._register()
-            case Event.PLANNED | Event.REFILL_PLANNED | Event.LOOKED_AHEAD:
+            case Event.PLANNED | Event.HOLE_PLANNED | Event.LOOKED_AHEAD:
                 self._start_driver()
             case Event.READ:
                 end = next((each.did for each in rest if each.did in ENDS_BATCH), None)
@@ -184,7 +184,7 @@ class Replay:
             return
         self._own_root()
         with self.lane.driver() as driver:
-            driver.turn(refills_only=True)
+            driver.turn(only_again=True)
 
     def _own_root(self) -> None:
         persons.own_root(self.lane)

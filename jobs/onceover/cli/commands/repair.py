@@ -87,7 +87,7 @@ def repair(
         if detection.request_id is not None:
             print_progress(
                 f"judged {detection.judged} windows: {detection.certified} certified, {len(detection.failed)} to repair"
-                + (f", {len(detection.refills)} holes to read again from Kafka" if detection.refills else "")
+                + (f", {len(detection.read_again)} holes to read again from Kafka" if detection.read_again else "")
                 + "; starting Spark"
             )
             code = run_entry(
@@ -95,7 +95,7 @@ def repair(
             )
             # Even after a failed job, published rows are read back, so that no window stays unconfirmed.
             confirmation = repair_service.confirm(context, detection.request_id)
-            # Refills have closed holes since.
+            # Holes that were read again have closed since.
             detection = replace(detection, findings=explain_holes(context, detection.findings))
             result = Result(detection, confirmation, code)
         elif not detection.judged:

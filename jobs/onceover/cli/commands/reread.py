@@ -12,7 +12,7 @@ from onceover.cli.output import Answer, Part, print_progress
 from onceover.cli.ranges import resolve_window
 from onceover.cli.spark_entry import make_command, run_entry, run_job
 from onceover.context import open_pipeline
-from onceover.ledger import rereads
+from onceover.ledger import read_again
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window, format_moment
 from onceover.model.wording import format_records, pluralize
@@ -56,8 +56,8 @@ def reread(pipeline: PipelineName, window: WindowStart, dry_run: DryRun = False,
             request = str(plan["request_id"])
             code = run_entry(make_command("repair.py", "--pipeline", context.name, "--request", request))
             done = repair_service.confirm(context, plan["request_id"])
-            refused = rereads.list_refused(context.ledger, context.name, plan["request_id"])
-            is_waiting = bool(rereads.list_wanted(context.ledger, context.name, plan["request_id"]))
+            refused = read_again.list_refused(context.ledger, context.name, plan["request_id"])
+            is_waiting = bool(read_again.list_wanted(context.ledger, context.name, plan["request_id"]))
     shown = [{"offsets": str(offsets), "why": because} for offsets, because in refused]
     value = {**plan, "dry_run": dry_run, "confirmation": done, "spark_exit_code": code, "refused": shown}
     parts: Iterable[Part] = _describe_plan(context.name, chosen, plan)

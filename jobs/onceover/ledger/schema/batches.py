@@ -41,7 +41,6 @@ CREATE TABLE onceover.batch (
   epoch bigint NOT NULL,
   contract_version integer NOT NULL,
   state text NOT NULL DEFAULT 'begun' CHECK (state IN ('begun', 'landed', 'superseded')),
-  refill boolean NOT NULL DEFAULT false,
   begun_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   landed_at timestamptz,
   committed_at timestamptz,
@@ -57,7 +56,8 @@ CREATE TABLE onceover.batch (
 CREATE INDEX ON onceover.batch (pipeline, batch_id) WHERE state = 'begun';
 CREATE INDEX ON onceover.batch (pipeline, batch_id DESC);
 CREATE INDEX ON onceover.batch (pipeline) WHERE state = 'superseded';
-CREATE INDEX ON onceover.batch (pipeline, batch_id) WHERE state = 'landed' AND NOT refill AND rolled_up_at IS NULL;
+CREATE INDEX ON onceover.batch (pipeline, batch_id)
+  WHERE state = 'landed' AND scheduling_delay_ms IS NOT NULL AND rolled_up_at IS NULL;
 CREATE INDEX ON onceover.batch (pipeline) WHERE who IS NOT NULL;
 COMMENT ON TABLE onceover.batch IS 'Batches: begun before they read, landed in one transaction, or superseded.';
 COMMENT ON COLUMN onceover.batch.batches IS
@@ -65,7 +65,7 @@ COMMENT ON COLUMN onceover.batch.batches IS
 COMMENT ON COLUMN onceover.batch.rolled_up_at IS
   'When it was rolled up, or found to have none to be joined with; NULL: not yet, as Kafka may still hold its offsets.';
 COMMENT ON COLUMN onceover.batch.scheduling_delay_ms IS
-  'From the submission of the batch to its start; NULL for a refill, which is not submitted.';
+  'From the submission of the batch to its start; NULL: not submitted, as it reads again, releases, or was rebuilt.';
 COMMENT ON COLUMN onceover.batch.sink IS
   'How the batch added its rows: append, before its landings counted; transactional, in the same transaction.';
 COMMENT ON COLUMN onceover.batch.who IS

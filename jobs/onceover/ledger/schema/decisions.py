@@ -5,44 +5,31 @@ from __future__ import annotations
 from typing import Final
 
 TABLES: Final = """
-CREATE TABLE onceover.refill (
-  refill_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+CREATE TABLE onceover.read_again (
+  read_again_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   pipeline text NOT NULL REFERENCES onceover.pipeline,
+  window_start timestamptz,
+  contract_version integer,
   generation text NOT NULL,
   kafka_partition integer NOT NULL,
   start_offset bigint NOT NULL,
   end_offset bigint NOT NULL,
   request_id bigint NOT NULL REFERENCES onceover.repair_request,
   batch_id bigint REFERENCES onceover.batch,
-  state text NOT NULL DEFAULT 'wanted' CHECK (state IN ('wanted', 'landed', 'refused')),
+  state text NOT NULL DEFAULT 'wanted' CHECK (state IN ('wanted', 'landed', 'appended', 'refused')),
   reason text,
   created_at timestamptz NOT NULL DEFAULT now(),
   finished_at timestamptz,
-  CHECK (start_offset < end_offset)
+  CHECK (start_offset < end_offset),
+  CHECK ((window_start IS NULL) = (contract_version IS NULL)),
+  CHECK (state <> CASE WHEN window_start IS NULL THEN 'appended' ELSE 'landed' END)
 );
-CREATE INDEX ON onceover.refill (batch_id);
-CREATE UNIQUE INDEX ON onceover.refill (pipeline, generation, kafka_partition, start_offset) WHERE state = 'wanted';
-COMMENT ON TABLE onceover.refill IS 'Offset ranges that the driver is to read again from Kafka.';
-
-CREATE TABLE onceover.reread (
-  reread_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  window_start timestamptz NOT NULL,
-  contract_version integer NOT NULL,
-  generation text NOT NULL,
-  kafka_partition integer NOT NULL,
-  start_offset bigint NOT NULL,
-  end_offset bigint NOT NULL,
-  request_id bigint NOT NULL REFERENCES onceover.repair_request,
-  state text NOT NULL DEFAULT 'wanted' CHECK (state IN ('wanted', 'appended', 'refused')),
-  reason text,
-  created_at timestamptz NOT NULL DEFAULT now(),
-  finished_at timestamptz,
-  CHECK (start_offset < end_offset)
-);
-CREATE INDEX ON onceover.reread (pipeline, reread_id) WHERE state = 'wanted';
-COMMENT ON TABLE onceover.reread IS
-  'Landed offset ranges that the driver is to read again from Kafka for one window file that has lost their lines.';
+CREATE INDEX ON onceover.read_again (batch_id);
+CREATE INDEX ON onceover.read_again (pipeline, read_again_id) WHERE state = 'wanted';
+COMMENT ON TABLE onceover.read_again IS
+  'Offset ranges that the driver is to read again from Kafka: holes, which then land, and what raw of one window lost.';
+COMMENT ON COLUMN onceover.read_again.window_start IS
+  'The window whose file alone gets the lines again, by contract_version; both NULL for a hole.';
 
 CREATE TABLE onceover.accepted_loss (
   loss_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

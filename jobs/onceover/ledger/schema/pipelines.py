@@ -43,7 +43,7 @@ CREATE TABLE onceover.pipeline (
   raw_store text NOT NULL DEFAULT 'hdfs'
 );
 COMMENT ON TABLE onceover.pipeline IS 'Pipelines: the contract in force, the watermark, and where raw is kept.';
-COMMENT ON COLUMN onceover.pipeline.last_batch IS 'The batch that landed last, refills left out.';
+COMMENT ON COLUMN onceover.pipeline.last_batch IS 'The submitted batch that landed last: none that read again.';
 COMMENT ON COLUMN onceover.pipeline.log_retention IS
   'How long the topic keeps records, by retention.ms or as retention.bytes lets expect; NULL: for ever, or unknown.';
 COMMENT ON COLUMN onceover.pipeline.held_since IS

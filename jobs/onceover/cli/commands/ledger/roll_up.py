@@ -26,7 +26,7 @@ def roll_up(pipeline: PipelineName, dry_run: DryRun = False) -> Answer:
     The DAG expire_raw does so every day. A joined batch has one offset range of each Kafka partition and one landing in
     each window, as if one large batch had read and landed all of it: what has landed, certificates and repairs rest on
     the same records as before. Only which of the batches read an offset is forgotten. Batches that read offsets again,
-    refilled a hole, or were released or rebuilt stay as they are. The command may be killed and repeated.
+    read a hole again, or were released or rebuilt stay as they are. The command may be killed and repeated.
     """
     with open_pipeline(pipeline, "roll-up") as context:
         result = roll_up_batches(context, dry_run=dry_run, say=Occasionally())

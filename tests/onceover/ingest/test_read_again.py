@@ -11,12 +11,12 @@ import pytest
 from bench.large_ledger import pipeline
 
 from onceover.errors import TransientError
-from onceover.ingest.reread import append_next
+from onceover.ingest.read_again import append_damage, list_readable
 from onceover.kafka import TopicFacts
-from onceover.ledger import drivers, frontiers, repair_requests, rereads
+from onceover.ledger import drivers, frontiers, read_again, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.database import Connection
-from onceover.ledger.rereads import Reread
+from onceover.ledger.read_again import ReadAgain
 from onceover.model.batch_plan import Start
 from onceover.model.contract import Column, Columns
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -44,16 +44,19 @@ def test_range_that_kafka_does_not_deliver_is_refused(connection: Connection) ->
         'INSERT INTO onceover."window" (pipeline, window_start, window_end) VALUES (%s, %s, %s)',
         [known.name, NOON, NOON.replace(hour=13)],
     )
-    rereads.record_rereads(connection, known.name, request, [Reread(NOON, 1, LACKING)])
+    read_again.request_ranges(connection, known.name, request, [ReadAgain(LACKING, NOON, 1)])
     facts = TopicFacts("events", "topic", SOURCE.generation, {0: 0}, {0: 100})
 
-    def work(by: RegisteredPipeline, ranges: Sequence[OffsetRange], at: TopicFacts, only: datetime) -> Undeliverable:
+    def work(
+        by: RegisteredPipeline, ranges: Sequence[OffsetRange], at: TopicFacts, only: datetime | None
+    ) -> Undeliverable:
         return Undeliverable()
 
-    assert append_next(connection, epoch, known, facts, work)
-    assert rereads.list_refused(connection, known.name, request) == (
+    (damage,) = list_readable(connection, epoch, facts)
+    append_damage(connection, epoch, known, facts, damage, work)
+    assert read_again.list_refused(connection, known.name, request) == (
         (LACKING, "Spark failed: the broker does not deliver offset 7"),
     )
     states = connection.execute("SELECT state FROM onceover.batch WHERE pipeline = %s", [known.name]).fetchall()
     assert states == [{"state": "superseded"}], "nothing is left in flight"
-    assert not append_next(connection, epoch, known, facts, work), "the next batch is any other"
+    assert list_readable(connection, epoch, facts) == [], "the next batch is any other"

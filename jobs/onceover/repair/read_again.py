@@ -1,7 +1,7 @@
-"""Lines that a window file has lost and Kafka still has: which these are, and the request to read them again.
+"""What a repair has read again from Kafka before it claims its windows: its holes, and what one window's raw has lost.
 
-A scan of the file compares each landing with what raw holds. Unproved landings are read again by the pipeline's driver,
-for this window only, and a repair then proves the window by the second copies.
+Holes are found by detection. What raw has lost is found by a scan that compares each landing with what raw holds;
+unproved ones are read again for this window only, and a repair then proves the window by the second copies.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import time
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,13 +24,15 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.detection.evidence import read_versions
 from onceover.detection.look import judge_windows
-from onceover.errors import SparkLostError, UnreachableError, UsageError
+from onceover.errors import BusyError, SparkLostError, UnreachableError, UsageError
+from onceover.fault_points import FaultPoint
+from onceover.ingest.job import build_driver, open_source
 from onceover.kafka import TopicFacts
 from onceover.kafka.held_log import clip_to_held
-from onceover.ledger import compactions, repair_requests, rereads
+from onceover.ledger import compactions, lost_windows, read_again, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver, beat
-from onceover.ledger.rereads import Reread
+from onceover.ledger.read_again import ReadAgain
 from onceover.ledger.unreadable import list_unreadable
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.dag_run import DagRun
@@ -43,6 +47,7 @@ from onceover.spark.failure import summarize
 from onceover.spark.hdfs_leases import open_leases
 
 log = logging.getLogger(__name__)
+PATIENCE_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class RereadPlan:
 
     window: Window
     records: int
-    held: tuple[Reread, ...]
+    held: tuple[ReadAgain, ...]
     gone: tuple[OffsetRange, ...]
     damage: str | None
     compacted_is_lost: bool = False
@@ -68,7 +73,7 @@ class RereadPlan:
         return {
             "window": self.window,
             "lacking_records": self.records,
-            "read_again": [str(reread.offsets) for reread in self.held],
+            "read_again": [str(each.offsets) for each in self.held],
             "gone_from_kafka": list(map(str, self.gone)),
             "damage": self.damage,
         }
@@ -81,7 +86,7 @@ def plan_reread(
 
     Raises UsageError for a window that is unknown or has expired.
     """
-    claimed = rereads.read_unclaimed(context.ledger, registered.name, window.start)
+    claimed = lost_windows.read_unclaimed(context.ledger, registered.name, window.start)
     if claimed is None:
         raise UsageError(
             f"window {window} of {registered.name} is unknown or has expired, so nothing can be missing from its raw; "
@@ -129,7 +134,7 @@ def request_reread(
         return None, plan
     if plan.compacted_is_lost and not plan.gone:
         _set_compacted_aside(context, start)
-    rereads.lift_expiry(ledger, name, start)
+    lost_windows.lift_expiry(ledger, name, start)
     only = WindowRange(plan.window.start, plan.window.end, plan.window.minutes)
     judged = judge_windows(ledger, name, context.files, only, every=True, patience=0.0)
     findings = {each.evidence.window_start: each.findings for each in judged.judgements}
@@ -137,8 +142,40 @@ def request_reread(
     closed = read_versions(ledger, name, only.start, only.end, every=True)
     windows = {each: findings.get(each, ()) for each in closed}
     request_id = repair_requests.create_request(ledger, name, who, why, windows, unblock=True, dag_run=dag_run)
-    rereads.record_rereads(ledger, name, request_id, plan.held)
+    read_again.request_ranges(ledger, name, request_id, plan.held)
     return request_id, plan
+
+
+def run_read_again(
+    spark: SparkSession,
+    context: PipelineContext,
+    registered: RegisteredPipeline,
+    request_id: int,
+    patience: float = PATIENCE_SECONDS,
+) -> None:
+    """Have the request's holes read again and landed, and add the closed windows of their records to it; have what one
+    window file has lost appended to that file.
+
+    Waits `patience` seconds for a live driver to do it in its next turns; without one, this process is the driver
+    meanwhile. What has not been read then keeps waiting, and a hole stays a finding.
+    """
+    connection, name, deadline = context.ledger, registered.name, time.monotonic() + patience
+    owner = f"{socket.gethostname()}:{os.getpid()} (repair)"
+    while read_again.list_wanted(connection, name, request_id):
+        try:
+            with as_driver(connection, name, owner) as epoch, open_source(context) as (topic, offsets):
+                loop = build_driver(spark, context, epoch, registered, topic, offsets, FaultPoint())
+                while read_again.list_wanted(connection, name, request_id):
+                    progress = loop.turn(only_again=True)
+                    log.info("read %d records again", progress.records)
+                    if progress.batch_id is None:  # the record that fails each batch is searched for
+                        time.sleep(0.5)
+        except BusyError:
+            if time.monotonic() > deadline:
+                log.warning("ingest is running and has not read the missing offsets again yet; the next repair retries")
+                break
+            time.sleep(0.5)
+    read_again.add_landed_windows(connection, name, request_id)
 
 
 def _scan(
@@ -181,31 +218,23 @@ def _divide(
     window_start: datetime,
     lacking: Sequence[tuple[ClaimedLanding, OffsetRange]],
     facts: TopicFacts,
-) -> tuple[tuple[Reread, ...], tuple[OffsetRange, ...]]:
+) -> tuple[tuple[ReadAgain, ...], tuple[OffsetRange, ...]]:
     """Return the ranges to read again, each of one contract version and no larger than a batch, and those gone from the
     log."""
-    by_version: dict[int, list[OffsetRange]] = {}
+    by_version: defaultdict[int, list[OffsetRange]] = defaultdict(list)
     for landing, offsets in lacking:
-        if landing.release:
-            ranges = [piece for piece in landing.release.ranges if piece.source == offsets.source]
-            by_version.setdefault(landing.release.version, []).extend(ranges)
-    read = coalesce(
-        piece
-        for landing, offsets in lacking
-        if not landing.release
-        for piece in landing.exact or (offsets,)
-        if piece.source == offsets.source
-    )
-    for version, pieces in registered.cutovers.cut_by_version(read).items():
-        by_version.setdefault(version, []).extend(pieces)
+        ids = [piece for piece in landing.ids if piece.source == offsets.source]
+        released = {landing.release.version: ids} if landing.release else None
+        for version, pieces in (released or registered.cutovers.cut_by_version(ids)).items():
+            by_version[version] += pieces
     most = context.pipeline.ingest.max_records_per_batch
     unreadable = list_unreadable(context.ledger, context.name, facts.generation)
-    wanted: list[Reread] = []
+    wanted: list[ReadAgain] = []
     gone: list[OffsetRange] = []
     for version, ranges in sorted(by_version.items()):
         for whole in coalesce(ranges):
             held = subtract([clip_to_held(whole, facts)], unreadable)
-            wanted += [Reread(window_start, version, piece) for piece in split(held, most)]
+            wanted += [ReadAgain(piece, window_start, version) for piece in split(held, most)]
             gone += subtract([whole], held)
     return tuple(wanted), coalesce(gone)
 
