@@ -31,8 +31,7 @@ from onceover_local.stack.process import wait_for
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 Lanes = Callable[..., Lane]
 NOON, NOON_TO_TEN = "2026-03-01T12:00Z", ("--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:10Z")
-TABLES = ('"window"', "certificate", "finding", "accepted_loss", "revision", "stored_offset", "taking",
-          "taken_window")  # fmt: skip
+TABLES = ('"window"', "certificate", "finding", "accepted_loss", "revision", "stored_offset", "taking")
 
 
 def read_ledger(lane: Lane) -> object:
@@ -122,12 +121,13 @@ def take_under_kills(lane: Lane) -> None:
     """Take both windows over from another person, and release them; each is killed before its lock, note and rows."""
     with lane.ledger() as ledger:
         take_windows(ledger, lane.name, minutes(0, 10), "kim", "INC-1")
-    rows = f"SELECT FROM onceover.taken_window WHERE pipeline = '{lane.name}' FOR UPDATE"
-    steps = (of_table("taken_window"), of_table("taking"), rows)
+    lock = f"SELECT pg_advisory_xact_lock(hashtextextended('onceover take {lane.name}', 0))"
+    rows = f"SELECT FROM onceover.\"window\" WHERE pipeline = '{lane.name}' FOR UPDATE"
+    steps = (lock, of_table("taking"), rows)
     take = ("take", lane.name, *NOON_TO_TEN, "--ticket", "INC-2", "--reason", "a test")
     for command, after in ((take, [(2, "INC-2")]), (("take", lane.name, *NOON_TO_TEN, "--release"), [])):
-        for lock in steps:
-            kill_while_it_waits(lane, lock, *command)
+        for step in steps:
+            kill_while_it_waits(lane, step, *command)
         assert run(*command).returncode == 0
         with lane.ledger() as ledger:
             assert [(each.windows, each.ticket) for each in list_takings(ledger, lane.name)] == after

@@ -107,7 +107,7 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
           FROM lost RETURNING certificate_id, basis, losses)
         UPDATE onceover."window" SET certificate_id = fresh.certificate_id, certified_version = %(version)s,
           certified_basis = CASE WHEN fresh.losses = '{}' THEN fresh.basis ELSE 'loss' END,
-          tries = 0, blocked_at = NULL, blocked_why = NULL, overdue_reported_at = NULL
+          tries = 0, blocked_at = NULL, blocked_why = NULL, overdue_reported_at = NULL, taking_id = NULL
         FROM fresh WHERE pipeline = %(pipeline)s AND window_start = %(start)s
         RETURNING fresh.certificate_id
         """,
