@@ -31,7 +31,7 @@ from onceover_local.stack.process import wait_for
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 Lanes = Callable[..., Lane]
 NOON, NOON_TO_TEN = "2026-03-01T12:00Z", ("--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:10Z")
-TABLES = ('"window"', "certificate", "finding", "accepted_loss", "revision", "stored_offset", "taking")
+TABLES = ('"window"', "certificate", "finding", "accepted_loss", "revision", "stored_offset", "action")
 
 
 def read_ledger(lane: Lane) -> object:
@@ -96,7 +96,7 @@ def test_killed_commands_change_nothing_and_are_repeated(lanes: Lanes) -> None:
     assert lane.aggregates() == sum_up(range(10))
 
     back = ("offsets", lane.name, "set", "0=5", "--reason", "a test")
-    kill_while_it_waits(lane, of_table("offset_change"), *back)
+    kill_while_it_waits(lane, of_table("action"), *back)
     assert run(*back).returncode == 0
     assert_counts_once(lane, range(10))
 
@@ -123,7 +123,7 @@ def take_under_kills(lane: Lane) -> None:
         take_windows(ledger, lane.name, minutes(0, 10), "kim", "INC-1")
     lock = f"SELECT pg_advisory_xact_lock(hashtextextended('onceover take {lane.name}', 0))"
     rows = f"SELECT FROM onceover.\"window\" WHERE pipeline = '{lane.name}' FOR UPDATE"
-    steps = (lock, of_table("taking"), rows)
+    steps = (lock, of_table("action"), rows)
     take = ("take", lane.name, *NOON_TO_TEN, "--ticket", "INC-2", "--reason", "a test")
     for command, after in ((take, [(2, "INC-2")]), (("take", lane.name, *NOON_TO_TEN, "--release"), [])):
         for step in steps:

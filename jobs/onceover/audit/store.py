@@ -10,6 +10,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
+from onceover.ledger.actions import record_action
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count
@@ -72,12 +73,7 @@ def record_request(
     connection: Connection, pipeline: str, kind: str, start: datetime | None, end: datetime | None, who: str
 ) -> int:
     """Record a request for an audit; return the audit's id."""
-    row = connection.execute(
-        "INSERT INTO onceover.audit (pipeline, kind, window_start, window_end, who) VALUES (%s, %s, %s, %s, %s) "
-        "RETURNING audit_id",
-        [pipeline, kind, start, end, who],
-    ).fetchone()
-    return int(row["audit_id"]) if row else 0
+    return record_action(connection, pipeline, f"audit {kind}", who, None, {"start": start, "end": end})
 
 
 def choose_certified(
@@ -102,18 +98,25 @@ def choose_certified(
 def read_audit(connection: Connection, pipeline: str, audit_id: int) -> tuple[Audit, Mapping[str, Any] | None]:
     """Return an audit, and its result (None: not finished). Raises UsageError for an unknown audit."""
     row = connection.execute(
-        "SELECT kind, window_start, window_end, result FROM onceover.audit WHERE audit_id = %s AND pipeline = %s",
+        """
+        SELECT substr(kind, 7) AS kind, (detail ->> 'start')::timestamptz AS start,
+          (detail ->> 'end')::timestamptz AS "end", detail -> 'result' AS result
+        FROM onceover.action WHERE action_id = %s AND pipeline = %s AND kind LIKE 'audit %%'
+        """,
         [audit_id, pipeline],
     ).fetchone()
     if row is None:
         raise UsageError(f"pipeline {pipeline} has no audit {audit_id}; request one with `onceover audit {pipeline}`")
-    return Audit(audit_id, pipeline, row["kind"], row["window_start"], row["window_end"]), row["result"]
+    return Audit(audit_id, pipeline, row["kind"], row["start"], row["end"]), row["result"]
 
 
 def record_result(connection: Connection, audit_id: int, result: Mapping[str, Any]) -> None:
     """Record the result of an audit; an audit that runs again replaces it."""
     connection.execute(
-        "UPDATE onceover.audit SET result = %s, finished_at = clock_timestamp() WHERE audit_id = %s",
+        """
+        UPDATE onceover.action SET detail = detail || jsonb_build_object('result', %s, 'finished_at', clock_timestamp())
+        WHERE action_id = %s
+        """,
         [Jsonb(result), audit_id],
     )
 

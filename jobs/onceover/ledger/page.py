@@ -51,7 +51,7 @@ _TROUBLE = f"""
 WITH troubled AS (
   SELECT w.window_start, w.window_end, {STATE} AS state, w.tries, w.blocked_why, w.records, {LOG_UNTIL} AS log_until,
     CASE WHEN w.claimed_until >= clock_timestamp() THEN w.claimed_by END AS held_by, found.*,
-    t.who AS taken_by, t.ticket
+    t.who AS taken_by, t.detail ->> 'ticket' AS ticket
   FROM unnest(%(unsettled)s::timestamptz[]) unsettled JOIN onceover."window" w ON w.window_start = unsettled
   JOIN onceover.pipeline p ON p.name = w.pipeline CROSS JOIN LATERAL (
     SELECT coalesce(array_agg(f.kind ORDER BY f.kind), '{{}}'::text[]) AS findings, min(f.first_seen_at) AS since,

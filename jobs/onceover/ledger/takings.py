@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.errors import TakenError, UsageError
+from onceover.ledger.actions import record_action
 from onceover.ledger.database import Connection
 from onceover.ledger.windows import RAW_IS_DAMAGED, STATE, UNSETTLED
 from onceover.model.ticket import format_holder
@@ -57,13 +58,13 @@ def list_takings(
     """Return what persons hold of the windows in `[start, end)`, without a bound of all, in order of time."""
     rows = connection.execute(
         """
-        SELECT min(w.window_start) AS start, max(w.window_end) AS "end", count(*) AS windows, t.who, t.ticket, t.why,
-          t.taken_at
-        FROM onceover."window" w JOIN onceover.taking t USING (taking_id)
+        SELECT min(w.window_start) AS start, max(w.window_end) AS "end", count(*) AS windows, t.who,
+          t.detail ->> 'ticket' AS ticket, t.why, t.created_at AS taken_at
+        FROM onceover."window" w JOIN onceover.action t ON t.action_id = w.taking_id
         WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL
           AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
           AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
-        GROUP BY t.taking_id ORDER BY 1
+        GROUP BY t.action_id ORDER BY 1
         """,
         {"pipeline": pipeline, "start": start, "end": end},
     )
@@ -94,10 +95,11 @@ def take_windows(
                 f"no window from {format_moment(span.start)} to {format_moment(span.end)} of {pipeline} can be taken: "
                 f"all that are there are certified or expired; see `onceover windows {pipeline}`"
             )
-        number = _note(connection, pipeline, taken[0], len(taken), who, ticket, why if others else None)
+        detail = {"ticket": ticket, "first": taken[0], "windows": len(taken)}
+        taking = record_action(connection, pipeline, "take windows", who, why if others else None, detail)
         connection.execute(
             'UPDATE onceover."window" SET taking_id = %s WHERE pipeline = %s AND window_start = ANY(%s)',
-            [number, pipeline, taken],
+            [taking, pipeline, taken],
         )
     return len(taken), others
 
@@ -117,7 +119,8 @@ def release_windows(
                 f"list what is taken: `onceover take {pipeline}`"
             )
         windows = sum(each.windows for each in held)
-        _note(connection, pipeline, held[0].start, windows, who, None, why if others else None)
+        detail = {"first": held[0].start, "windows": windows}
+        record_action(connection, pipeline, "release windows", who, why if others else None, detail)
         connection.execute(
             """
             UPDATE onceover."window" w SET taking_id = NULL FROM (
@@ -138,14 +141,3 @@ def _lock(connection: Connection, pipeline: str, span: WindowRange) -> list[Taki
 
 def _refuse(others: Sequence[Taking], verb: str) -> str:
     return f"{'; '.join(each.describe() for each in others[:3])}; ask there, or give a reason to {verb} all the same"
-
-
-def _note(
-    connection: Connection, pipeline: str, first: datetime, windows: int, who: str, ticket: str | None, why: str | None
-) -> int:
-    (row,) = connection.execute(
-        "INSERT INTO onceover.taking (pipeline, first_window, windows, who, ticket, why) "
-        "VALUES (%s, %s, %s, %s, %s, %s) RETURNING taking_id",
-        [pipeline, first, windows, who, ticket, why],
-    ).fetchall()
-    return int(row["taking_id"])

@@ -48,7 +48,7 @@ STATE = f"""
 
 # Joins window w with the taking t by which a person works on it, if one does.
 WITH_TAKING = """
-  LEFT JOIN onceover.taking t ON t.taking_id = w.taking_id AND w.expired_at IS NULL"""
+  LEFT JOIN onceover.action t ON t.action_id = w.taking_id AND w.expired_at IS NULL"""
 
 
 # Windows that may have any other state than certified or expired: indices name them, however many windows there are.
@@ -106,7 +106,7 @@ def list_windows(
                 w.kept_hash IS NOT NULL AS rows_without_raw,
                 ARRAY(SELECT f.kind FROM onceover.finding f WHERE f.pipeline = w.pipeline
                   AND f.window_start = w.window_start AND f.resolved_at IS NULL ORDER BY f.kind) AS findings,
-                t.who AS taken_by, t.ticket
+                t.who AS taken_by, t.detail ->> 'ticket' AS ticket
               FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
               LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id {WITH_TAKING}
               WHERE w.pipeline = %(pipeline)s

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.stack
 NAME = "held"
 MINUTES = int((start_of(1) - start_of(0)) / timedelta(minutes=1))
 SPAN = WindowRange(start_of(2), start_of(6), MINUTES)
-HOSTILE = "'; DROP TABLE onceover.taking; -- <script>alert(1)</script> %s {0}"
+HOSTILE = "'; DROP TABLE onceover.action; -- <script>alert(1)</script> %s {0}"
 
 
 @pytest.fixture

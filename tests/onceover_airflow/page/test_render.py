@@ -12,7 +12,7 @@ from onceover.explain.finding_text import FindingText
 from onceover.explain.page import (
     IngestLine,
     Loss,
-    PastAct,
+    PastAction,
     PipelineLine,
     RequestProgress,
     TroubledRange,
@@ -118,7 +118,7 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
         ),
         "together": (AT, WINDOW.end),
         "holes": [FINDING],
-        "history": [PastAct(AT, HOSTILE, HOSTILE, HOSTILE, 1, AT, 1, HOSTILE, HOSTILE)],
+        "history": [PastAction(AT, HOSTILE, HOSTILE, HOSTILE, 1, AT, 1, HOSTILE, HOSTILE)],
     },
     "window.html": {
         "pipeline": HOSTILE,

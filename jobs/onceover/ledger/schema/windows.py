@@ -147,21 +147,6 @@ CREATE UNIQUE INDEX ON onceover.compaction (pipeline, window_start, records, hig
 COMMENT ON TABLE onceover.compaction IS 'Compacted files beside window files: the records that a certificate counts.';
 COMMENT ON COLUMN onceover.compaction.certificate_id IS 'NULL: the file was found by a rebuild of the ledger.';
 
-CREATE TABLE onceover.taking (
-  taking_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  first_window timestamptz NOT NULL,
-  windows integer NOT NULL,
-  who text NOT NULL,
-  ticket text,
-  why text,
-  taken_at timestamptz NOT NULL DEFAULT clock_timestamp()
-);
-CREATE INDEX ON onceover.taking (pipeline, taken_at);
-COMMENT ON TABLE onceover.taking IS 'What persons took, and what they released, for ever.';
-COMMENT ON COLUMN onceover.taking.ticket IS 'NULL: these windows were released.';
-COMMENT ON COLUMN onceover.taking.why IS 'Why they were taken over from others; NULL: no other person had them.';
-
 CREATE TABLE onceover."window" (
   pipeline text NOT NULL REFERENCES onceover.pipeline,
   window_start timestamptz NOT NULL,
@@ -193,7 +178,7 @@ CREATE TABLE onceover."window" (
   by_value boolean NOT NULL DEFAULT false,
   kept_rows integer,
   kept_hash text,
-  taking_id bigint REFERENCES onceover.taking,
+  taking_id bigint REFERENCES onceover.action,
   PRIMARY KEY (pipeline, window_start),
   CHECK (num_nulls(records, high1, low1, high2, low2) IN (0, 5))
 );
@@ -232,7 +217,7 @@ COMMENT ON COLUMN onceover."window".kept_hash IS
   'Of rows that were there without raw when the ledger was rebuilt: no repair replaces them by rows with another '
   'fingerprint (kept_rows, kept_hash). NULL: no such rows, or proved since.';
 COMMENT ON COLUMN onceover."window".taking_id IS
-  'By which taking a person works on it, until its next certificate; NULL: no person does.';
+  'The action by which a person took it, until its next certificate; NULL: no person works on it.';
 
 CREATE TABLE onceover.finding (
   finding_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -1,4 +1,4 @@
-"""What is read again, what expires, and what persons decided."""
+"""Records that are missing: what of them is read again, accepted as lost, or expired."""
 
 from __future__ import annotations
 
@@ -65,21 +65,6 @@ CREATE INDEX ON onceover.accepted_loss (pipeline);
 COMMENT ON TABLE onceover.accepted_loss IS 'Offsets that a person accepted as never read; certificates state them.';
 COMMENT ON COLUMN onceover.accepted_loss.relanded_at IS
   'When records of the range landed after all: what of it stayed lost is a row of its own.';
-
-CREATE TABLE onceover.audit (
-  audit_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  kind text NOT NULL CHECK (kind IN ('window', 'log')),
-  window_start timestamptz,
-  window_end timestamptz,
-  who text NOT NULL,
-  requested_at timestamptz NOT NULL DEFAULT now(),
-  finished_at timestamptz,
-  result jsonb,
-  CHECK (kind = 'log' OR window_start IS NOT NULL)
-);
-CREATE INDEX ON onceover.audit (pipeline, audit_id);
-COMMENT ON TABLE onceover.audit IS 'Re-checks of certificates against raw, and of raw and aggregates against the log.';
 
 CREATE TABLE onceover.expiry (
   expiry_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
