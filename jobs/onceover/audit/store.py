@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
 from onceover.ledger.actions import record_action
-from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
+from onceover.ledger.compactions import parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count
 from onceover.ledger.extras import list_extras
@@ -84,9 +84,8 @@ def choose_certified(
     row = connection.execute(
         """
         SELECT w.window_start FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
-        LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
         WHERE w.pipeline = %s AND c.version = w.version AND w.expired_at IS NULL
-          AND c.records <= %s AND c.frozen_length + coalesce(k.bytes, 0) <= %s
+          AND c.records <= %s AND c.frozen_length + CASE WHEN w.text_replaced THEN w.compacted_bytes ELSE 0 END <= %s
         ORDER BY md5(%s || extract(epoch FROM w.window_start)) LIMIT 1
         """,
         [pipeline, most_records, most_bytes, seed],
@@ -126,13 +125,11 @@ def read_windows(
 ) -> dict[datetime, AuditedWindow]:
     """Return the windows from `start` to before `end` (None: unbounded)."""
     rows = connection.execute(
-        f"""
+        """
         SELECT w.*, coalesce(c.version = w.version, false) AS certified,
-          NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) AS is_open,
-          {COMPACTED_COLUMNS}
+          NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) AS is_open
         FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
         LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-        LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
         WHERE w.pipeline = %(pipeline)s AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
           AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
         ORDER BY w.window_start

@@ -23,6 +23,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import StoredCertificate, read_certificate
 from onceover.ledger.compactions import CompactionDue
 from onceover.model.digest import Digest
+from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import format_moment, to_ms
 from onceover.model.wording import pluralize
@@ -70,14 +71,12 @@ class CompactRun:
         spark: SparkSession,
         context: PipelineContext,
         registered: RegisteredPipeline,
-        who: str,
-        why: str,
         fault_point: FaultPoint,
     ) -> None:
         self._spark, self._connection, self._registered, self._files = spark, context.ledger, registered, context.files
         self._context = context
         self._raw_address = context.raw_address
-        self._who, self._why, self._fault_point = who, why, fault_point
+        self._fault_point = fault_point
 
     def run(self, due: Sequence[CompactionDue]) -> list[CompactionResult]:
         """Compact these windows; one that fails does not stop the others."""
@@ -153,19 +152,17 @@ class CompactRun:
                 yield self._keep(due, written[window_ms].path, written[window_ms].length)
 
     def _keep(self, due: CompactionDue, source: str, length: int) -> CompactionResult:
-        def place() -> None:
-            self._files.place(source, due.window_start, due.digest)
+        def place(former: CompactedFile | None) -> None:
+            self._files.place(source, due.window_start, due.digest, former)
             self._fault_point.stop_after(CompactStep.PLACED)
 
-        if compactions.record_compaction(
-            self._connection, self._registered.name, due, length, self._who, self._why, place
-        ):
+        if compactions.record_compaction(self._connection, self._registered.name, due, length, place):
             return CompactionResult(due, length)
         return CompactionResult(due, why="it changed meanwhile, or a repair holds it; compact the window again")
 
 
 def take_over_found(
-    spark: SparkSession, context: PipelineContext, found: Sequence[CompactionDue], who: str, why: str
+    spark: SparkSession, context: PipelineContext, found: Sequence[CompactionDue]
 ) -> list[CompactionResult]:
     """Read these files back, and record those whose digest is the certificate's; one that differs stops no other."""
     context.require_own_root()
@@ -186,7 +183,7 @@ def take_over_found(
                 results.append(CompactionResult(each, why=reason))
                 continue
             length = lengths[each.window_start]
-            if found_compacted.take_over(context.ledger, context.name, each, length, who, why):
+            if found_compacted.take_over(context.ledger, context.name, each, length):
                 results.append(CompactionResult(each, length, found=True))
             else:
                 reason = "it changed meanwhile, or a repair holds it; compact the window again"

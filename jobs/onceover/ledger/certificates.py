@@ -161,7 +161,6 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
           w.low1 AS w_low1, w.high2 AS w_high2, w.low2 AS w_low2, {FROZEN} AS text_frozen, g.gaps, {COMPACTED_COLUMNS}
         FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
         LEFT JOIN onceover.gap_set g USING (gap_set_id)
-        LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
         WHERE w.pipeline = %s AND w.window_start = %s
         """,
         [pipeline, window_start],

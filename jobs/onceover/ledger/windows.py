@@ -206,17 +206,12 @@ def count_files_by_day(connection: Connection, pipeline: str) -> dict[date, int]
     files of certified windows, for a reread may have set those of others aside."""
     rows = connection.execute(
         """
-        SELECT day, count(*) AS files FROM (
-          SELECT (window_start AT TIME ZONE 'UTC')::date AS day FROM onceover."window"
-          WHERE pipeline = %(pipeline)s AND expired_at IS NULL AND compaction_id IS NULL
-          UNION ALL
-          SELECT (k.window_start AT TIME ZONE 'UTC')::date FROM onceover.compaction k
-          JOIN onceover."window" w USING (pipeline, window_start)
-          JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
-          WHERE k.pipeline = %(pipeline)s) files
-        GROUP BY 1
+        SELECT (window_start AT TIME ZONE 'UTC')::date AS day,
+          count(*) FILTER (WHERE expired_at IS NULL AND NOT text_replaced)
+            + count(*) FILTER (WHERE is_certified AND compacted_bytes IS NOT NULL) AS files
+        FROM onceover."window" WHERE pipeline = %s GROUP BY 1
         """,
-        {"pipeline": pipeline},
+        [pipeline],
     )
     return {row["day"]: row["files"] for row in rows}
 

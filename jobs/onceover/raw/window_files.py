@@ -155,13 +155,15 @@ class WindowFiles:
         """Delete the file that `set_aside` moved, if it exists."""
         self._store.remove(self.layout.aside(path, number))
 
-    def place(self, source: str, window_start: datetime, digest: Digest) -> None:
-        """Move a compacted file to its window, replacing any there, with the replication of the window's text."""
+    def place(self, source: str, window_start: datetime, digest: Digest, former: CompactedFile | None) -> None:
+        """Move a compacted file to its window, with the replication of the window's text; delete the `former` one."""
         path = self.layout.compacted_file(window_start, digest)
         self._store.copy_settings(self.layout.window_file(window_start), source)
         self._store.remove(path)
         if not self._store.move(source, path):
             raise TerminalError(f"{source} cannot be moved: {path} on {self.where} is taken")
+        if former is not None:
+            self._store.remove(self.layout.compacted_file(window_start, former.digest))
 
     def clear_compacting(self) -> None:
         """Delete the folder of unfinished compactions."""

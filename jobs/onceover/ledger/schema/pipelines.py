@@ -21,8 +21,8 @@ COMMENT ON TABLE onceover.ledger IS 'This ledger''s identity, which the marker o
 CREATE TABLE onceover.action (
   action_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   pipeline text NOT NULL,
-  kind text NOT NULL CHECK (kind IN ('take windows', 'release windows', 'set offsets', 'take over raw', 'audit window',
-    'audit log')),
+  kind text NOT NULL CHECK (kind IN ('take windows', 'release windows', 'set offsets', 'take over raw', 'compact raw',
+    'audit window', 'audit log')),
   who text NOT NULL,
   why text,
   detail jsonb NOT NULL,

@@ -129,24 +129,6 @@ COMMENT ON COLUMN onceover.certificate.losses IS 'The accepted losses that it st
 COMMENT ON COLUMN onceover.certificate.extras IS
   'Records that it counts though they had landed nowhere: [generation, kafka_partition, start, end, leader epoch].';
 
-CREATE TABLE onceover.compaction (
-  compaction_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  window_start timestamptz NOT NULL,
-  certificate_id bigint REFERENCES onceover.certificate,
-  text_bytes bigint NOT NULL,
-  bytes bigint NOT NULL,
-  records bigint NOT NULL,
-  high1 bigint NOT NULL, low1 bigint NOT NULL,
-  high2 bigint NOT NULL, low2 bigint NOT NULL,
-  who text NOT NULL,
-  why text NOT NULL,
-  created_at timestamptz NOT NULL DEFAULT now()
-);
-CREATE UNIQUE INDEX ON onceover.compaction (pipeline, window_start, records, high1, low1, high2, low2);
-COMMENT ON TABLE onceover.compaction IS 'Compacted files beside window files: the records that a certificate counts.';
-COMMENT ON COLUMN onceover.compaction.certificate_id IS 'NULL: the file was found by a rebuild of the ledger.';
-
 CREATE TABLE onceover."window" (
   pipeline text NOT NULL REFERENCES onceover.pipeline,
   window_start timestamptz NOT NULL,
@@ -167,7 +149,11 @@ CREATE TABLE onceover."window" (
   expired_at timestamptz,
   expired_why text,
   overdue_reported_at timestamptz,
-  compaction_id bigint REFERENCES onceover.compaction,
+  compacted_bytes bigint,
+  compacted_records bigint,
+  compacted_high1 bigint, compacted_low1 bigint,
+  compacted_high2 bigint, compacted_low2 bigint,
+  text_replaced boolean NOT NULL DEFAULT false,
   removed_to_landing bigint,
   removed_to_certificate bigint,
   oldest_record timestamptz,
@@ -180,7 +166,10 @@ CREATE TABLE onceover."window" (
   kept_hash text,
   taking_id bigint REFERENCES onceover.action,
   PRIMARY KEY (pipeline, window_start),
-  CHECK (num_nulls(records, high1, low1, high2, low2) IN (0, 5))
+  CHECK (num_nulls(records, high1, low1, high2, low2) IN (0, 5)),
+  CHECK (num_nulls(compacted_bytes, compacted_records, compacted_high1, compacted_low1, compacted_high2,
+    compacted_low2) IN (0, 6)),
+  CHECK (compacted_bytes IS NOT NULL OR NOT text_replaced)
 );
 CREATE INDEX ON onceover."window" (pipeline, window_end);
 CREATE INDEX ON onceover."window" (pipeline, window_start)
@@ -198,8 +187,10 @@ COMMENT ON COLUMN onceover."window".expired_why IS
   'Why the window counts as expired without a retention of this ledger; NULL: this ledger''s retention expired it.';
 COMMENT ON COLUMN onceover."window".overdue_reported_at IS
   'When a missed deadline of the window was reported; NULL again once it is certified.';
-COMMENT ON COLUMN onceover."window".compaction_id IS
-  'The compacted file that replaced the text by the pipeline''s retention; such a window has not expired.';
+COMMENT ON COLUMN onceover."window".compacted_bytes IS
+  'Length of the compacted file beside the text, which is named for the digest of its records; NULL: there is none.';
+COMMENT ON COLUMN onceover."window".text_replaced IS
+  'Whether the compacted file replaced the text by the pipeline''s retention; such a window has not expired.';
 COMMENT ON COLUMN onceover."window".removed_to_landing IS
   'The text of landings up to this one is no longer in the window file.';
 COMMENT ON COLUMN onceover."window".removed_to_certificate IS
