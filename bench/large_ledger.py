@@ -155,7 +155,7 @@ def uncertified(connection: Connection, ledger: LargeLedger, starts: Sequence[da
 
 # What `build` writes, and what detection, repairs and tests of the ledger write later: what refers to others first.
 _EMPTIED = (
-    "landing", "batch", '"window"', "revision_row", "revision", "certificate", "kafka_partition", "driver", "finding",
+    "landing", "batch", "revision_row", '"window"', "certificate", "kafka_partition", "driver", "finding",
     "reread", "repair", "repair_request", "action",
 )  # fmt: skip
 

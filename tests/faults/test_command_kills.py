@@ -31,7 +31,7 @@ from onceover_local.stack.process import wait_for
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 Lanes = Callable[..., Lane]
 NOON, NOON_TO_TEN = "2026-03-01T12:00Z", ("--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:10Z")
-TABLES = ('"window"', "certificate", "finding", "accepted_loss", "revision", "stored_offset")
+TABLES = ('"window"', "certificate", "finding", "accepted_loss", "repair", "stored_offset")
 
 
 def read_ledger(lane: Lane) -> object:
@@ -92,7 +92,7 @@ def test_killed_commands_change_nothing_and_are_repeated(lanes: Lanes) -> None:
     assert lane.aggregates() == sum_up(range(10))
 
     restore = ("restore", lane.name, NOON, "--reason", "a test")
-    kill_while_it_waits(lane, of_table("revision"), *restore)
+    kill_while_it_waits(lane, of_table("revision_row"), *restore)
     assert run(*restore).returncode == 0
     assert lane.aggregates() != sum_up(range(10))
     assert run("repair", lane.name, *NOON_TO_TEN, "--reason", "a test").returncode == 0

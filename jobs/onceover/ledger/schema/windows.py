@@ -52,19 +52,22 @@ CREATE TABLE onceover.repair (
   after jsonb,
   overcount bigint
     GENERATED ALWAYS AS ((before #>> '{{control,records}}')::bigint - (after #>> '{{control,records}}')::bigint) STORED,
+  replaced_revision integer GENERATED ALWAYS AS (
+    CASE WHEN (before ->> 'revision') <> (after ->> 'revision') THEN (before ->> 'revision')::integer END) STORED,
   announced_at timestamptz,
   announced_in text,
   UNIQUE (request_id, window_start)
 );
 CREATE INDEX ON onceover.repair (pipeline, window_start);
 CREATE INDEX ON onceover.repair (pipeline, overcount) WHERE overcount <> 0 AND state <> 'restored';
-CREATE INDEX ON onceover.repair (pipeline, repair_id) WHERE announced_at IS NULL
-  AND (before ->> 'revision') <> (after ->> 'revision');
+CREATE INDEX ON onceover.repair (pipeline, repair_id) WHERE announced_at IS NULL AND replaced_revision IS NOT NULL;
 CREATE INDEX ON onceover.repair (pipeline, request_id) WHERE state IN ('planned', 'claimed', 'published');
 COMMENT ON TABLE onceover.repair IS 'What each request did to each of its windows.';
 COMMENT ON COLUMN onceover.repair.failures IS 'Codes of the causes of a failed try; the reason says them in words.';
 COMMENT ON COLUMN onceover.repair.overcount IS
   'Records counted too many before the repair, too few if negative; NULL: nothing published, or unknown.';
+COMMENT ON COLUMN onceover.repair.replaced_revision IS
+  'The revision whose rows it replaced, which revision_row keeps; NULL: it replaced none.';
 COMMENT ON COLUMN onceover.repair.announced_at IS
   'When Airflow had an event of the pipeline''s asset about the rows that it published; NULL: not yet, or no new rows.';
 COMMENT ON COLUMN onceover.repair.announced_in IS 'The run of Airflow that last offered it as an event.';
@@ -224,16 +227,6 @@ CREATE TABLE onceover.finding (
 CREATE UNIQUE INDEX ON onceover.finding (pipeline, window_start, kind) NULLS NOT DISTINCT WHERE resolved_at IS NULL;
 COMMENT ON TABLE onceover.finding IS 'What detection and repairs found wrong, until it is resolved.';
 
-CREATE TABLE onceover.revision (
-  pipeline text NOT NULL,
-  window_start timestamptz NOT NULL,
-  revision integer NOT NULL,
-  repair_id bigint NOT NULL REFERENCES onceover.repair,
-  replaced_at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (pipeline, window_start, revision)
-);
-COMMENT ON TABLE onceover.revision IS 'Aggregates that a repair replaced; revision_row holds their rows.';
-
 -- json, not jsonb, which knows no -0: kept rows come back as they were. With a publication FOR ALL TABLES, PostgreSQL
 -- takes no UPDATE or DELETE of a table without a primary key or an identity of rows.
 CREATE TABLE onceover.revision_row (
@@ -241,9 +234,9 @@ CREATE TABLE onceover.revision_row (
   window_start timestamptz NOT NULL,
   revision integer NOT NULL,
   aggregates json NOT NULL,
-  FOREIGN KEY (pipeline, window_start, revision) REFERENCES onceover.revision
+  FOREIGN KEY (pipeline, window_start) REFERENCES onceover."window"
 );
 CREATE INDEX ON onceover.revision_row (pipeline, window_start, revision);
 ALTER TABLE onceover.revision_row REPLICA IDENTITY FULL;
-COMMENT ON TABLE onceover.revision_row IS 'The rows of replaced aggregates, so that a revision can be restored.';
+COMMENT ON TABLE onceover.revision_row IS 'Rows of aggregates that repairs replaced, by which they can be restored.';
 """

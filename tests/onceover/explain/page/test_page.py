@@ -201,10 +201,6 @@ def replace_rows(connection: Connection, ledger: LargeLedger, at: object) -> int
         "RETURNING repair_id",
         [Jsonb(count), Jsonb({**count, "revision": 1}), request],
     ).fetchall()
-    connection.execute(
-        "INSERT INTO onceover.revision (pipeline, window_start, revision, repair_id) VALUES (%s, %s, 0, %s)",
-        [NAME, at, row["repair_id"]],
-    )
     ledger.known.table.keep(connection, start_of(3), 0)
     table = f"aggregates.{NAME}"
     connection.execute(f"UPDATE {table} SET events = events + 2, revision = 1 WHERE window_start = %s", [at])
