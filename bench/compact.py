@@ -80,7 +80,7 @@ def run() -> tuple[list[Row], list[str]]:
         detection_service.detect(context, who="bench", why="bench")
         started = time.monotonic()
         due = compactions.list_compactable(context.ledger, NAME, 0, None, None)
-        ended = CompactRun(spark, context, known, "bench", "bench", FaultPoint()).run(due)
+        ended = CompactRun(spark, context, known, FaultPoint()).run(due)
         compacted_s = time.monotonic() - started
         claimed = [read_certificate(context.ledger, NAME, one.due.window_start).claimed for one in ended]
     rows = _compared(spark, known, context.files, claimed, ended)

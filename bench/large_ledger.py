@@ -155,8 +155,8 @@ def uncertified(connection: Connection, ledger: LargeLedger, starts: Sequence[da
 
 # What `build` writes, and what detection, repairs and tests of the ledger write later: what refers to others first.
 _EMPTIED = (
-    "landing", "batch", '"window"', "revision_row", "revision", "certificate", "kafka_partition", "driver", "finding",
-    "read_again", "repair", "repair_request", "taken_window", "taking",
+    "landing", "batch", "revision_row", '"window"', "certificate", "kafka_partition", "driver", "finding",
+    "read_again", "repair", "repair_request", "action",
 )  # fmt: skip
 
 

@@ -42,6 +42,6 @@ def test_killed_compaction_is_done_again_from_the_start(
 def count_compacted(lane: Lane) -> int:
     with lane.ledger() as ledger:
         row = ledger.execute(
-            "SELECT count(*) AS n FROM onceover.compaction WHERE pipeline = %s", [lane.name]
+            'SELECT count(compacted_bytes) AS n FROM onceover."window" WHERE pipeline = %s', [lane.name]
         ).fetchone()
     return int(row["n"]) if row else 0

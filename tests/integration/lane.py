@@ -169,8 +169,8 @@ class Lane:
         """Do as `jobs/compact.py` does, on this process's session."""
         with self.open() as context:
             found, due = list_due(context, 0, None, None)
-            done = take_over_found(self.spark, context, found, "test", "a test")
-            compaction = CompactRun(self.spark, context, context.read_registration(), "test", "a test", FaultPoint())
+            done = take_over_found(self.spark, context, found)
+            compaction = CompactRun(self.spark, context, context.read_registration(), FaultPoint())
             return done + compaction.run(due)
 
     def rebuild(self) -> RebuildResult:

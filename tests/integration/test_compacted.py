@@ -135,6 +135,7 @@ def test_window_changed_since_compaction_is_compacted_again(lane: Lane) -> None:
     assert [(one.due.window_start, one.due.digest.records, one.why) for one in lane.compact()] == [
         (NOON, EACH + 1, None)
     ]
+    assert len(read_compacted(lane)) == 2, "the first file of noon is gone"
     expire_text(lane)
     assert list_states(lane) == ["certified", "certified"]
     assert lane.verify(NOON)["equal"]
@@ -176,7 +177,7 @@ def drop_record(lane: Lane, path: str) -> None:
     lane.hdfs().write(path, changed, overwrite=True)
     with lane.ledger() as ledger:
         ledger.execute(
-            "UPDATE onceover.compaction SET bytes = %s WHERE pipeline = %s AND window_start = %s",
+            'UPDATE onceover."window" SET compacted_bytes = %s WHERE pipeline = %s AND window_start = %s',
             [len(changed), lane.name, NOON],
         )
 

@@ -132,4 +132,4 @@ def test_decision_by_dag_writes_what_the_command_writes(lanes: Callable[..., Lan
         assert named.rowcount == 1, "the restore's request names its run"
         assert read_all(ledger, since) == by_commands
     changed = {name.partition(".")[2] for name in before if before[name] != by_commands[name]}
-    assert changed >= {"taking", "taken_window", "accepted_loss", "revision", '"window"', lane.name}
+    assert changed >= {"action", "accepted_loss", "repair", '"window"', lane.name}

@@ -185,9 +185,10 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
     lane.produce([event(3, amount=100)])
     assert sum(p.records for p in lane.ingest()) == 1
     with lane.ledger() as ledger:
-        changes = ledger.execute("SELECT store, why, before, after FROM onceover.offset_change WHERE pipeline = %s "
-                                 "ORDER BY change_id", [lane.name]).fetchall()  # fmt: skip
-    assert [tuple(row.values()) for row in changes] == [
+        changes = ledger.execute("SELECT why, detail FROM onceover.action WHERE pipeline = %s AND kind = 'set offsets' "
+                                 "ORDER BY action_id", [lane.name]).fetchall()  # fmt: skip
+    changed = ((row["why"], row["detail"]) for row in changes)
+    assert [(each["store"], why, each["before"], each["after"]) for why, each in changed] == [
         ("kafka", "read again", {"0": 10}, {"0": 4}),
         ("file", "to look at", None, {"0": 10}),
         ("zookeeper", "one server less", {}, {"0": 10}),

@@ -258,7 +258,7 @@ def test_half_registered_ledger_is_rebuilt_whole(lanes: Lanes) -> None:
             "reach, end_offset) VALUES (%s, %s, 0, '', 20, 20, 20, 20)", [lane.name, generation],
         )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rebuilt, "insert_compacted_files", _fail)
+        patch.setattr(rebuilt, "record_compacted_files", _fail)
         with pytest.raises(TransientError):
             lane.rebuild()
     with lane.ledger() as ledger:

@@ -99,10 +99,11 @@ def test_copied_ledger_is_refused_until_it_takes_the_root(lane: Lane, monkeypatc
     lane.ingest()
     with lane.ledger() as ledger:
         rows = ledger.execute(  # the copy holds what other pipelines wrote
-            "SELECT why, before, after FROM onceover.root_change WHERE pipeline = %s", [lane.name]
+            "SELECT why, detail FROM onceover.action WHERE pipeline = %s AND kind = 'take over raw'", [lane.name]
         ).fetchall()
     assert [row["why"] for row in rows] == ["a test"]
-    assert rows[0]["before"]["database"] != rows[0]["after"]["database"] == read_marker(lane).ledger.database
+    detail = rows[0]["detail"]
+    assert detail["before"]["database"] != detail["after"]["database"] == read_marker(lane).ledger.database
     monkeypatch.setenv("ONCEOVER_POSTGRES", original)
     assert find_problem(lane) is RootProblem.COPIED_LEDGER, "now the original is the one that must not write"
 

@@ -10,7 +10,8 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
-from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
+from onceover.ledger.actions import record_action
+from onceover.ledger.compactions import parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count
 from onceover.ledger.extras import list_extras
@@ -72,12 +73,7 @@ def record_request(
     connection: Connection, pipeline: str, kind: str, start: datetime | None, end: datetime | None, who: str
 ) -> int:
     """Record a request for an audit; return the audit's id."""
-    row = connection.execute(
-        "INSERT INTO onceover.audit (pipeline, kind, window_start, window_end, who) VALUES (%s, %s, %s, %s, %s) "
-        "RETURNING audit_id",
-        [pipeline, kind, start, end, who],
-    ).fetchone()
-    return int(row["audit_id"]) if row else 0
+    return record_action(connection, pipeline, f"audit {kind}", who, None, {"start": start, "end": end})
 
 
 def choose_certified(
@@ -88,9 +84,8 @@ def choose_certified(
     row = connection.execute(
         """
         SELECT w.window_start FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
-        LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
         WHERE w.pipeline = %s AND c.version = w.version AND w.expired_at IS NULL
-          AND c.records <= %s AND c.frozen_length + coalesce(k.bytes, 0) <= %s
+          AND c.records <= %s AND c.frozen_length + CASE WHEN w.text_replaced THEN w.compacted_bytes ELSE 0 END <= %s
         ORDER BY md5(%s || extract(epoch FROM w.window_start)) LIMIT 1
         """,
         [pipeline, most_records, most_bytes, seed],
@@ -102,18 +97,25 @@ def choose_certified(
 def read_audit(connection: Connection, pipeline: str, audit_id: int) -> tuple[Audit, Mapping[str, Any] | None]:
     """Return an audit, and its result (None: not finished). Raises UsageError for an unknown audit."""
     row = connection.execute(
-        "SELECT kind, window_start, window_end, result FROM onceover.audit WHERE audit_id = %s AND pipeline = %s",
+        """
+        SELECT substr(kind, 7) AS kind, (detail ->> 'start')::timestamptz AS start,
+          (detail ->> 'end')::timestamptz AS "end", detail -> 'result' AS result
+        FROM onceover.action WHERE action_id = %s AND pipeline = %s AND kind LIKE 'audit %%'
+        """,
         [audit_id, pipeline],
     ).fetchone()
     if row is None:
         raise UsageError(f"pipeline {pipeline} has no audit {audit_id}; request one with `onceover audit {pipeline}`")
-    return Audit(audit_id, pipeline, row["kind"], row["window_start"], row["window_end"]), row["result"]
+    return Audit(audit_id, pipeline, row["kind"], row["start"], row["end"]), row["result"]
 
 
 def record_result(connection: Connection, audit_id: int, result: Mapping[str, Any]) -> None:
     """Record the result of an audit; an audit that runs again replaces it."""
     connection.execute(
-        "UPDATE onceover.audit SET result = %s, finished_at = clock_timestamp() WHERE audit_id = %s",
+        """
+        UPDATE onceover.action SET detail = detail || jsonb_build_object('result', %s, 'finished_at', clock_timestamp())
+        WHERE action_id = %s
+        """,
         [Jsonb(result), audit_id],
     )
 
@@ -123,13 +125,11 @@ def read_windows(
 ) -> dict[datetime, AuditedWindow]:
     """Return the windows from `start` to before `end` (None: unbounded)."""
     rows = connection.execute(
-        f"""
+        """
         SELECT w.*, coalesce(c.version = w.version, false) AS certified,
-          NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) AS is_open,
-          {COMPACTED_COLUMNS}
+          NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) AS is_open
         FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
         LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-        LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
         WHERE w.pipeline = %(pipeline)s AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
           AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
         ORDER BY w.window_start

@@ -70,14 +70,12 @@ class CompactRun:
         spark: SparkSession,
         context: PipelineContext,
         registered: RegisteredPipeline,
-        who: str,
-        why: str,
         fault_point: FaultPoint,
     ) -> None:
         self._spark, self._connection, self._registered, self._files = spark, context.ledger, registered, context.files
         self._context = context
         self._raw_address = context.raw_address
-        self._who, self._why, self._fault_point = who, why, fault_point
+        self._fault_point = fault_point
 
     def run(self, due: Sequence[CompactionDue]) -> list[CompactionResult]:
         """Compact these windows; one that fails does not stop the others."""
@@ -157,15 +155,13 @@ class CompactRun:
             self._files.place(source, due.window_start, due.digest)
             self._fault_point.stop_after(CompactStep.PLACED)
 
-        if compactions.record_compaction(
-            self._connection, self._registered.name, due, length, self._who, self._why, place
-        ):
+        if compactions.record_compaction(self._connection, self._registered.name, due, length, place):
             return CompactionResult(due, length)
         return CompactionResult(due, why="it changed meanwhile, or a repair holds it; compact the window again")
 
 
 def take_over_found(
-    spark: SparkSession, context: PipelineContext, found: Sequence[CompactionDue], who: str, why: str
+    spark: SparkSession, context: PipelineContext, found: Sequence[CompactionDue]
 ) -> list[CompactionResult]:
     """Read these files back, and record those whose digest is the certificate's; one that differs stops no other."""
     context.require_own_root()
@@ -186,7 +182,7 @@ def take_over_found(
                 results.append(CompactionResult(each, why=reason))
                 continue
             length = lengths[each.window_start]
-            if found_compacted.take_over(context.ledger, context.name, each, length, who, why):
+            if found_compacted.take_over(context.ledger, context.name, each, length):
                 results.append(CompactionResult(each, length, found=True))
             else:
                 reason = "it changed meanwhile, or a repair holds it; compact the window again"

@@ -110,7 +110,6 @@ def count_certified(connection: Connection, pipeline: str, start: datetime | Non
 
 _CERTIFIED = """
   FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
-  LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
   WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL"""
 _WITHIN = """(%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
   AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)"""

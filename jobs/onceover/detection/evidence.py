@@ -8,7 +8,7 @@ from datetime import datetime
 
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.certificates import FROZEN
-from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
+from onceover.ledger.compactions import parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count, read_digest
 from onceover.ledger.log_cuts import LOG_MAY_DIFFER
@@ -50,9 +50,8 @@ WITH chosen AS (
   SELECT w.*, c.version AS certificate_version, coalesce(c.last_landing, 0) AS last_landing,
     coalesce({FROZEN}, 0) AS frozen_length, c.certificate_id IS NOT NULL AS has_certificate,
     c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2, c.low2 AS c_low2,
-    coalesce(c.extras <> '[]', false) AS has_extras, {COMPACTED_COLUMNS}
+    coalesce(c.extras <> '[]', false) AS has_extras
   FROM onceover."window" w LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-  LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
   WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(starts)s)
 ), landed AS (
   SELECT l.*, l.landing_id > c.last_landing AS since,

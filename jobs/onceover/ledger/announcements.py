@@ -13,7 +13,7 @@ from typing import Any
 from onceover.ledger.database import Connection
 from onceover.ledger.repair_requests import EAGER, EAGER_WHY
 
-_WAITING = "r.announced_at IS NULL AND (r.before ->> 'revision') <> (r.after ->> 'revision')"
+_WAITING = "r.announced_at IS NULL AND r.replaced_revision IS NOT NULL"
 
 _VIA = f"""
   CASE WHEN q.dag_id IS NOT NULL THEN 'DAG' WHEN q.who = '{EAGER}' AND q.why = '{EAGER_WHY}'

@@ -102,7 +102,7 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
           FROM lost RETURNING certificate_id, basis, losses)
         UPDATE onceover."window" SET certificate_id = fresh.certificate_id, certified_version = %(version)s,
           certified_basis = CASE WHEN fresh.losses = '{}' THEN fresh.basis ELSE 'loss' END,
-          tries = 0, blocked_at = NULL, blocked_why = NULL, overdue_reported_at = NULL
+          tries = 0, blocked_at = NULL, blocked_why = NULL, overdue_reported_at = NULL, taking_id = NULL
         FROM fresh WHERE pipeline = %(pipeline)s AND window_start = %(start)s
         RETURNING fresh.certificate_id
         """,
@@ -143,7 +143,6 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
         SELECT w.window_end, w.expired_at, w.version AS window_version, c.*, w.records AS w_records, w.high1 AS w_high1,
           w.low1 AS w_low1, w.high2 AS w_high2, w.low2 AS w_low2, {FROZEN} AS text_frozen, {COMPACTED_COLUMNS}
         FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-        LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
         WHERE w.pipeline = %s AND w.window_start = %s
         """,
         [pipeline, window_start],

@@ -1,7 +1,7 @@
 """Compactions: the windows that qualify, the recorded files, and the windows whose text they replace.
 
-A window is compacted once for each set of records that it was certified with, and the file is named for that set: a
-recorded file is never written again, and a file without a record has no owner.
+A window has one compacted file, named for the records that the window was certified with: a recorded file is never
+written again, and a file without a record has no owner.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from psycopg.errors import LockNotAvailable
 
 from onceover.errors import BusyError
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import digest_columns, read_digest
+from onceover.ledger.digest_columns import count_columns, digest_columns, read_digest
 from onceover.ledger.expiries import CERTIFIED, FREE, IS_COMPACTED
 from onceover.ledger.windows import lock_windows
 from onceover.model.digest import Digest
 from onceover.model.raw_file import CompactedFile
 
-COMPACTED_COLUMNS = ", ".join(f"k.{name} AS k_{name}" for name in ("bytes", *digest_columns(Digest())))
-"""The columns of compaction k that `parse_compacted` reads."""
+COMPACTED_COLUMNS = (
+    ", ".join(f"w.compacted_{name}" for name in ("bytes", *digest_columns(Digest()))) + ", w.text_replaced"
+)
+"""The columns of window w that `parse_compacted` reads."""
+_SET_COMPACTED = ", ".join(f"compacted_{name} = %({name})s" for name in ("bytes", *digest_columns(Digest())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +74,16 @@ def record_compaction(
     pipeline: str,
     due: CompactionDue,
     length: int,
-    who: str,
-    why: str,
     place: Callable[[], None],
 ) -> bool:
     """Record a window's compacted file of `length` bytes, unless the window has changed or has such a file. Returns
-    whether it was recorded. `place` moves the file to its final name while the window is locked against expiry."""
+    whether it was recorded. `place` moves the file to its final name while the window is locked against expiry; a
+    former file of the window stays beside it."""
     with connection.transaction():
         lock_windows(connection, pipeline, [due.window_start])
         row = connection.execute(
             f"""
-            SELECT c.certificate_id, c.records, c.high1, c.low1, c.high2, c.low2 FROM {CERTIFIED}
+            SELECT c.records, c.high1, c.low1, c.high2, c.low2, {COMPACTED_COLUMNS} FROM {CERTIFIED}
             WHERE {FREE} AND NOT {IS_COMPACTED} AND w.window_start = %(start)s
             """,
             {"pipeline": pipeline, "start": due.window_start},
@@ -89,46 +91,38 @@ def record_compaction(
         if row is None or read_digest(row) != due.digest:
             return False
         place()
-        connection.execute(
-            """
-            INSERT INTO onceover.compaction (pipeline, window_start, certificate_id, text_bytes, bytes, records, high1,
-              low1, high2, low2, who, why)
-            VALUES (%(pipeline)s, %(start)s, %(certificate)s, %(text_bytes)s, %(bytes)s, %(records)s, %(high1)s,
-              %(low1)s, %(high2)s, %(low2)s, %(who)s, %(why)s)
-            """,
-            {
-                "pipeline": pipeline,
-                "start": due.window_start,
-                "certificate": row["certificate_id"],
-                "text_bytes": due.text_bytes,
-                "bytes": length,
-                **digest_columns(due.digest),
-                "who": who,
-                "why": why,
-            },
-        )
+        set_compacted(connection, pipeline, {due.window_start: CompactedFile(due.digest, length)})
     return True
 
 
+def set_compacted(connection: Connection, pipeline: str, files: Mapping[datetime, CompactedFile]) -> None:
+    """Record the compacted file of each window, beside its text."""
+    connection.cursor().executemany(
+        f'UPDATE onceover."window" SET {_SET_COMPACTED} WHERE pipeline = %(pipeline)s AND window_start = %(start)s',
+        [
+            {"pipeline": pipeline, "start": start, "bytes": file.bytes, **digest_columns(file.digest)}
+            for start, file in sorted(files.items())
+        ],
+    )
+
+
 def parse_compacted(row: Mapping[str, object]) -> CompactedFile | None:
-    """Return the compacted file in a row with COMPACTED_COLUMNS, None if the row has none."""
-    return None if row["k_bytes"] is None else CompactedFile(read_digest(row, "k_"), int(str(row["k_bytes"])))
+    """Return the file that replaced a window's text, by its row with COMPACTED_COLUMNS; None if none did."""
+    return _parse(row) if row["text_replaced"] else None
+
+
+def _parse(row: Mapping[str, object]) -> CompactedFile | None:
+    length = row["compacted_bytes"]
+    return None if length is None else CompactedFile(read_digest(row, "compacted_"), int(str(length)))
 
 
 def forget_compaction(connection: Connection, pipeline: str, window_start: datetime) -> None:
     """Delete the record of a window's compacted file that does not exist, so that the window may be compacted again."""
-    with connection.transaction():
-        row = connection.execute(
-            'SELECT compaction_id FROM onceover."window" WHERE pipeline = %s AND window_start = %s FOR UPDATE',
-            [pipeline, window_start],
-        ).fetchone()
-        connection.execute(
-            'UPDATE onceover."window" SET compaction_id = NULL WHERE pipeline = %s AND window_start = %s',
-            [pipeline, window_start],
-        )
-        connection.execute(
-            "DELETE FROM onceover.compaction WHERE compaction_id = %s", [row["compaction_id"] if row else None]
-        )
+    connection.execute(
+        f'UPDATE onceover."window" SET {_SET_COMPACTED}, text_replaced = false '
+        "WHERE pipeline = %(pipeline)s AND window_start = %(start)s",
+        {"pipeline": pipeline, "start": window_start, "bytes": None, **count_columns(None)},
+    )
 
 
 def list_substitutes(
@@ -138,7 +132,6 @@ def list_substitutes(
     rows = connection.execute(
         f"""
         SELECT w.window_start, {COMPACTED_COLUMNS} FROM onceover."window" w
-        LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
         WHERE w.pipeline = %s AND w.window_start = ANY(%s) AND w.expired_at IS NULL
         """,
         [pipeline, list(starts)],
@@ -149,14 +142,9 @@ def list_substitutes(
 def read_last_compaction(
     connection: Connection, pipeline: str, window_start: datetime
 ) -> tuple[CompactedFile | None, bool]:
-    """Return the last file that the window was compacted to, and whether it replaced the text."""
+    """Return the file that the window was compacted to, and whether it replaced the text."""
     row = connection.execute(
-        f"""
-        SELECT {COMPACTED_COLUMNS}, w.compaction_id IS NOT NULL AS replaces_text FROM onceover."window" w
-        JOIN onceover.compaction k ON k.pipeline = w.pipeline AND k.window_start = w.window_start
-        WHERE w.pipeline = %s AND w.window_start = %s
-        ORDER BY k.compaction_id = w.compaction_id DESC NULLS LAST, k.compaction_id DESC LIMIT 1
-        """,
+        f'SELECT {COMPACTED_COLUMNS} FROM onceover."window" w WHERE w.pipeline = %s AND w.window_start = %s',
         [pipeline, window_start],
     ).fetchone()
-    return (None, False) if row is None else (parse_compacted(row), row["replaces_text"])
+    return (None, False) if row is None else (_parse(row), row["text_replaced"])

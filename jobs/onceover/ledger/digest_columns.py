@@ -35,6 +35,6 @@ def read_count(row: Mapping[str, object], prefix: str = "") -> Digest | None:
 
 
 def compare_digests(left: str, right: str) -> str:
-    """Return SQL that is true if the rows under these two names hold the same digest."""
-    first, second = (", ".join(f"{row}.{column}" for column in digest_columns(Digest())) for row in (left, right))
-    return f"({first}) = ({second})"
+    """Return SQL that is true if the columns with these two prefixes hold the same digest, and false if not."""
+    first, second = (", ".join(f"{prefix}{name}" for name in digest_columns(Digest())) for prefix in (left, right))
+    return f"({first}) IS NOT DISTINCT FROM ({second})"

@@ -43,13 +43,11 @@ _COLUMNS = (
 CERTIFIED = """
   onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version"""
 FREE = f"""
-  w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL AND w.blocked_at IS NULL
+  w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND NOT w.text_replaced AND w.blocked_at IS NULL
     AND coalesce(w.claimed_until < clock_timestamp(), true) AND {EXTRAS_ARE_SETTLED}
     AND NOT {RAW_IS_DAMAGED}"""
 # Whether a compacted file holds the records that window w was certified with.
-IS_COMPACTED = f"""
-  EXISTS (SELECT 1 FROM onceover.compaction k
-    WHERE k.pipeline = w.pipeline AND k.window_start = w.window_start AND {compare_digests("k", "c")})"""
+IS_COMPACTED = compare_digests("w.compacted_", "c.")
 _OF_WINDOWS = f"""
   SELECT w.window_start, NULL::date AS quarantine_day, w.version, max(l.landing_id) AS last_landing,
     c.frozen_length AS bytes, c.records, max(b.landed_at) AS landed_at, {IS_COMPACTED} AS compacted
@@ -91,7 +89,7 @@ def count_kept_windows(connection: Connection, pipeline: str, older_than_ms: int
         SELECT count(*) AS n FROM (
           SELECT l.window_start FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
           JOIN onceover."window" w ON w.pipeline = l.pipeline AND w.window_start = l.window_start
-          WHERE l.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL GROUP BY l.window_start
+          WHERE l.pipeline = %(pipeline)s AND w.expired_at IS NULL AND NOT w.text_replaced GROUP BY l.window_start
           HAVING max(b.landed_at) < clock_timestamp() - make_interval(secs => %(seconds)s)
           EXCEPT SELECT window_start FROM ({_OF_WINDOWS}) certified) kept
         """,
@@ -139,14 +137,11 @@ def _mark_chunk(connection: Connection, pipeline: str, files: Sequence[ExpiringF
         # A compacted file with the same records replaces the text: then the window has not expired.
         connection.execute(
             f"""
-            UPDATE onceover."window" w SET compaction_id = f.compaction_id,
-              expired_at = CASE WHEN f.compaction_id IS NULL THEN clock_timestamp() END
-            FROM (
-              SELECT w.window_start, k.compaction_id FROM {CERTIFIED}
-              LEFT JOIN onceover.compaction k ON k.pipeline = w.pipeline AND k.window_start = w.window_start
-                AND {compare_digests("k", "c")}
-              WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(starts)s)) f
-            WHERE w.pipeline = %(pipeline)s AND w.window_start = f.window_start
+            UPDATE onceover."window" w SET text_replaced = {IS_COMPACTED},
+              expired_at = CASE WHEN NOT {IS_COMPACTED} THEN clock_timestamp() END
+            FROM onceover.certificate c
+            WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(starts)s)
+              AND c.certificate_id = w.certificate_id AND c.version = w.version
             """,
             {"pipeline": pipeline, "starts": [file.window_start for file in expiring if file.window_start]},
         )
@@ -199,7 +194,7 @@ def mark_dropped(
         _update(connection, epoch, file.expiry_id, f"{change}, kept_at = clock_timestamp()" if brought_back else change)
         connection.execute(
             """
-            UPDATE onceover."window" SET expired_at = NULL, compaction_id = NULL,
+            UPDATE onceover."window" SET expired_at = NULL, text_replaced = false,
               removed_to_landing = CASE WHEN %(back)s THEN NULL ELSE removed_to_landing END,
               removed_to_certificate = CASE WHEN %(back)s THEN NULL ELSE removed_to_certificate END,
               version = version + CASE WHEN %(again)s AND version = %(version)s THEN 1 ELSE 0 END

@@ -10,18 +10,19 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from onceover.ledger.certificates import FROZEN
-from onceover.ledger.compactions import CompactionDue
+from onceover.ledger.compactions import CompactionDue, set_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import digest_columns, read_digest
+from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.windows import lock_windows
 from onceover.model.digest import Digest
+from onceover.model.raw_file import CompactedFile
 
 # Windows whose certificate was not revoked and whose records no compacted file replaces, unless a repair holds them.
 _WITH_TEXT = f"""
   SELECT w.window_start, c.certificate_id, {FROZEN} AS frozen, c.records, c.high1, c.low1, c.high2, c.low2,
     c.last_landing
   FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-  WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL AND c.records > 0
+  WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND NOT w.text_replaced AND c.records > 0
     AND coalesce(w.claimed_until < clock_timestamp(), true)"""
 
 
@@ -47,21 +48,22 @@ def list_certified_texts(
 def list_known_digests(
     connection: Connection, pipeline: str, starts: Sequence[datetime]
 ) -> set[tuple[datetime, Digest]]:
-    """Return the digests of all certificates and compactions that these windows ever had in this ledger: a compacted
-    file that is named for one of them holds no record that this ledger does not count."""
+    """Return the digests of all certificates that these windows ever had, and of their compacted files: a file that is
+    named for one of them holds no record that this ledger does not count."""
     rows = connection.execute(
         """
         SELECT window_start, records, high1, low1, high2, low2 FROM onceover.certificate
         WHERE pipeline = %(pipeline)s AND window_start = ANY(%(starts)s)
-        UNION SELECT window_start, records, high1, low1, high2, low2 FROM onceover.compaction
-        WHERE pipeline = %(pipeline)s AND window_start = ANY(%(starts)s)
+        UNION SELECT window_start, compacted_records, compacted_high1, compacted_low1, compacted_high2, compacted_low2
+        FROM onceover."window"
+        WHERE pipeline = %(pipeline)s AND window_start = ANY(%(starts)s) AND compacted_bytes IS NOT NULL
         """,
         {"pipeline": pipeline, "starts": list(starts)},
     )
     return {(row["window_start"], read_digest(row)) for row in rows}
 
 
-def take_over(connection: Connection, pipeline: str, found: CompactionDue, length: int, who: str, why: str) -> bool:
+def take_over(connection: Connection, pipeline: str, found: CompactionDue, length: int) -> bool:
     """Record that a compacted file of `length` bytes replaced the window's text, unless the window has another
     certificate by now or a repair holds it. Lifts a block: the next detection judges the window. Returns whether it was
     recorded."""
@@ -73,29 +75,13 @@ def take_over(connection: Connection, pipeline: str, found: CompactionDue, lengt
         ).fetchone()
         if row is None or read_digest(row) != found.digest:
             return False
+        set_compacted(connection, pipeline, {found.window_start: CompactedFile(found.digest, length)})
         connection.execute(
             """
-            WITH fresh AS (
-              INSERT INTO onceover.compaction (pipeline, window_start, certificate_id, text_bytes, bytes, records,
-                high1, low1, high2, low2, who, why)
-              VALUES (%(pipeline)s, %(start)s, %(certificate)s, %(text_bytes)s, %(bytes)s, %(records)s, %(high1)s,
-                %(low1)s, %(high2)s, %(low2)s, %(who)s, %(why)s)
-              ON CONFLICT (pipeline, window_start, records, high1, low1, high2, low2)
-              DO UPDATE SET bytes = excluded.bytes RETURNING compaction_id)
-            UPDATE onceover."window" SET compaction_id = fresh.compaction_id, removed_to_certificate = %(certificate)s,
-              removed_to_landing = %(last)s, tries = 0, blocked_at = NULL, blocked_why = NULL
-            FROM fresh WHERE pipeline = %(pipeline)s AND window_start = %(start)s
+            UPDATE onceover."window" SET text_replaced = true, removed_to_certificate = %s, removed_to_landing = %s,
+              tries = 0, blocked_at = NULL, blocked_why = NULL
+            WHERE pipeline = %s AND window_start = %s
             """,
-            {
-                "pipeline": pipeline,
-                "start": found.window_start,
-                "certificate": row["certificate_id"],
-                "text_bytes": row["frozen"],
-                "bytes": length,
-                **digest_columns(found.digest),
-                "last": row["last_landing"],
-                "who": who,
-                "why": why,
-            },
+            [row["certificate_id"], row["last_landing"], pipeline, found.window_start],
         )
     return True

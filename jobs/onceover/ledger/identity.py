@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from psycopg import sql
-from psycopg.types.json import Jsonb
 
 from onceover.errors import TerminalError
 from onceover.ledger.database import Connection
 from onceover.model.offsets import KafkaPartition
-from onceover.model.root_marker import LedgerIdentity, RootMarker
+from onceover.model.root_marker import LedgerIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +72,3 @@ def read_origins(connection: Connection, pipeline: str) -> dict[KafkaPartition, 
         "SELECT generation, kafka_partition, origin FROM onceover.kafka_partition WHERE pipeline = %s", [pipeline]
     )
     return {KafkaPartition(row["generation"], row["kafka_partition"]): row["origin"] for row in rows}
-
-
-def record_root_change(
-    connection: Connection, pipeline: str, raw_root: str, before: RootMarker | None, after: RootMarker
-) -> None:
-    """Record that this ledger took a raw root by a person's word, with the markers before and after."""
-    connection.execute(
-        "INSERT INTO onceover.root_change (pipeline, raw_root, who, why, before, after) "
-        "VALUES (%s, %s, %s, %s, %s, %s)",
-        [pipeline, raw_root, after.who, after.why, None if before is None else Jsonb(before), Jsonb(after)],
-    )

@@ -45,7 +45,7 @@ _CERTIFIED_TEXTS = f"""
       SELECT 1 FROM onceover.landing l WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start
         AND l.landing_id > c.last_landing) AS has_landings_since, NOT {EXTRAS_ARE_SETTLED} AS may_land_again
   FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-  WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL AND c.frozen_length > 0
+  WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND NOT w.text_replaced AND c.frozen_length > 0
     AND coalesce(w.claimed_until < clock_timestamp(), true)"""
 
 

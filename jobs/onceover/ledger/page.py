@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import STATE_OF_DRIVER
-from onceover.ledger.holders import HOLDER, WITH_HOLDER
-from onceover.ledger.windows import LOG_UNTIL, STATE, UNSETTLED, WindowState
+from onceover.ledger.windows import LOG_UNTIL, STATE, UNSETTLED, WITH_TAKING, WindowState
 
 SNAPSHOT_SECONDS: Final = 3
 """Limit of one statement: a reader has gone away by then, and the page must never slow ingest."""
@@ -53,14 +52,14 @@ _TROUBLE = f"""
 WITH troubled AS (
   SELECT w.window_start, w.window_end, {STATE} AS state, w.tries, w.blocked_why, w.records, {LOG_UNTIL} AS log_until,
     CASE WHEN w.claimed_until >= clock_timestamp() THEN w.claimed_by END AS held_by, found.*,
-    {HOLDER}
+    t.who AS taken_by, t.detail ->> 'ticket' AS ticket
   FROM unnest(%(unsettled)s::timestamptz[]) unsettled JOIN onceover."window" w ON w.window_start = unsettled
   JOIN onceover.pipeline p ON p.name = w.pipeline CROSS JOIN LATERAL (
     SELECT coalesce(array_agg(f.kind ORDER BY f.kind), '{{}}'::text[]) AS findings, min(f.first_seen_at) AS since,
       sum((f.evidence ->> 'difference')::bigint)
         FILTER (WHERE jsonb_typeof(f.evidence -> 'difference') = 'number')::bigint AS difference
     FROM onceover.finding f WHERE f.pipeline = w.pipeline AND f.window_start = w.window_start
-      AND f.resolved_at IS NULL) found {WITH_HOLDER}
+      AND f.resolved_at IS NULL) found {WITH_TAKING}
   WHERE w.pipeline = %(pipeline)s),
 chosen AS (
   SELECT *, jsonb_build_array(state, findings, blocked_why, held_by, taken_by, ticket) AS shown FROM troubled

@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 from onceover.ledger import batches
 from onceover.ledger.aggregates import WITHOUT_RAW
 from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.compactions import set_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.drivers import Epoch
@@ -138,33 +139,12 @@ def land_found(
     batches.mark_committed(connection, epoch, batch_id)
 
 
-def insert_compacted_files(
-    connection: Connection,
-    pipeline: str,
-    files: Mapping[datetime, CompactedFile],
-    replacing: Iterable[datetime],
-    who: str,
-    why: str,
+def record_compacted_files(
+    connection: Connection, pipeline: str, files: Mapping[datetime, CompactedFile], replacing: Iterable[datetime]
 ) -> None:
     """Record the compacted file of each window; those `replacing` a text hold records that the text does not."""
-    connection.cursor().executemany(
-        """
-        INSERT INTO onceover.compaction (pipeline, window_start, text_bytes, bytes, records, high1, low1, high2, low2,
-          who, why)
-        VALUES (%(pipeline)s, %(start)s, 0, %(bytes)s, %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s, %(who)s,
-          %(why)s)
-        """,
-        [
-            {"pipeline": pipeline, "start": start, "bytes": file.bytes, **digest_columns(file.digest), "who": who,
-             "why": why}
-            for start, file in sorted(files.items())
-        ],
-    )  # fmt: skip
+    set_compacted(connection, pipeline, files)
     connection.execute(
-        """
-        UPDATE onceover."window" w SET compaction_id = k.compaction_id FROM onceover.compaction k
-        WHERE w.pipeline = %s AND w.window_start = ANY(%s) AND k.pipeline = w.pipeline
-          AND k.window_start = w.window_start
-        """,
+        'UPDATE onceover."window" SET text_replaced = true WHERE pipeline = %s AND window_start = ANY(%s)',
         [pipeline, sorted(replacing)],
     )

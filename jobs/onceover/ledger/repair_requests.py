@@ -257,7 +257,6 @@ def _read_claimed(connection: Connection, request: RepairRequest) -> list[Claime
         FROM onceover.repair r JOIN onceover."window" w ON w.pipeline = r.pipeline AND w.window_start = r.window_start
         JOIN onceover.pipeline p ON p.name = r.pipeline
         LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-        LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
         WHERE r.request_id = %s AND r.window_start = ANY(%s) AND r.state = 'claimed' AND w.token = r.token
         ORDER BY {LOG_UNTIL} NULLS LAST, r.window_start
         """,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.ledger import drivers, identity
+from onceover.ledger.actions import record_action
 from onceover.ledger.database import Connection, locate_server
 from onceover.model.offsets import KafkaPartition
 from onceover.model.root_marker import DriverMark, RootMarker, join_origins
@@ -151,7 +152,8 @@ class Root:
     ) -> RootMarker:
         after = self._make_marker(stored.marker, epoch, kafka_cluster, who, why)
         with self.connection.transaction():
-            identity.record_root_change(self.connection, self.pipeline, self.path, stored.marker, after)
+            detail = {"root": self.path, "before": stored.marker, "after": after}
+            record_action(self.connection, self.pipeline, "take over raw", who, why, detail)
             self.markers.write_next(stored, after)
         return after
 

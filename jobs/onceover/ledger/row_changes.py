@@ -24,7 +24,8 @@ def list_row_changes(
     no such row. Without a repair, the last kept revision is compared with the rows of now. None if no repair replaced
     rows. Raises UsageError for a repair that kept no rows of the window."""
     kept = connection.execute(
-        "SELECT revision, repair_id FROM onceover.revision WHERE pipeline = %s AND window_start = %s ORDER BY revision",
+        "SELECT replaced_revision AS revision, repair_id FROM onceover.repair "
+        "WHERE pipeline = %s AND window_start = %s AND replaced_revision IS NOT NULL ORDER BY 1",
         [registered.name, window_start],
     ).fetchall()
     if repair_id is None and not kept:

@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Any
 
 from onceover.ledger.database import Connection
-from onceover.ledger.holders import HOLDER, WITH_HOLDER
 from onceover.model.finding_kinds import RAW_DAMAGE
 
 MOST_LOCKED = 200
@@ -45,6 +44,11 @@ STATE = f"""
     WHEN NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) THEN 'open'
     WHEN {_OPEN_FINDING}) THEN 'failed'
     ELSE 'closed' END"""
+
+
+# Joins window w with the taking t by which a person works on it, if one does.
+WITH_TAKING = """
+  LEFT JOIN onceover.action t ON t.action_id = w.taking_id AND w.expired_at IS NULL"""
 
 
 # Windows that may have any other state than certified or expired: indices name them, however many windows there are.
@@ -102,9 +106,9 @@ def list_windows(
                 w.kept_hash IS NOT NULL AS rows_without_raw,
                 ARRAY(SELECT f.kind FROM onceover.finding f WHERE f.pipeline = w.pipeline
                   AND f.window_start = w.window_start AND f.resolved_at IS NULL ORDER BY f.kind) AS findings,
-                {HOLDER}
+                t.who AS taken_by, t.detail ->> 'ticket' AS ticket
               FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-              LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id {WITH_HOLDER}
+              LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id {WITH_TAKING}
               WHERE w.pipeline = %(pipeline)s
                 AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
                 AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s) {unsettled}) windows
@@ -202,17 +206,12 @@ def count_files_by_day(connection: Connection, pipeline: str) -> dict[date, int]
     files of certified windows, for a reread may have set those of others aside."""
     rows = connection.execute(
         """
-        SELECT day, count(*) AS files FROM (
-          SELECT (window_start AT TIME ZONE 'UTC')::date AS day FROM onceover."window"
-          WHERE pipeline = %(pipeline)s AND expired_at IS NULL AND compaction_id IS NULL
-          UNION ALL
-          SELECT (k.window_start AT TIME ZONE 'UTC')::date FROM onceover.compaction k
-          JOIN onceover."window" w USING (pipeline, window_start)
-          JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
-          WHERE k.pipeline = %(pipeline)s) files
-        GROUP BY 1
+        SELECT (window_start AT TIME ZONE 'UTC')::date AS day,
+          count(*) FILTER (WHERE expired_at IS NULL AND NOT text_replaced)
+            + count(*) FILTER (WHERE is_certified AND compacted_bytes IS NOT NULL) AS files
+        FROM onceover."window" WHERE pipeline = %s GROUP BY 1
         """,
-        {"pipeline": pipeline},
+        [pipeline],
     )
     return {row["day"]: row["files"] for row in rows}
 

@@ -17,6 +17,7 @@ from onceover.context import PipelineContext
 from onceover.errors import TerminalError, UsageError
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import drivers, frontiers
+from onceover.ledger.actions import record_action
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import as_driver
 from onceover.model.pipeline import Pipeline
@@ -182,7 +183,8 @@ def _save(
 ) -> Mapping[int, int]:
     """Save offsets and read them back. The note with author and reason comes first, so that no change is unsigned."""
     postgres.claim_place(ledger, epoch.pipeline, kind, store.place, names())
-    postgres.note_change(ledger, epoch.pipeline, kind, who, why, before, after)
+    detail = {"store": kind, "before": before, "after": after}
+    record_action(ledger, epoch.pipeline, "set offsets", who, why, detail)
     drivers.beat(ledger, epoch)
     store.save(after, facts.topic_id)
     postgres.note_topic(ledger, kind, store.place, facts.topic_id)

@@ -1,10 +1,8 @@
-"""Offsets in the ledger itself, and the ledger's notes on every store: its pipeline, its topic, and manual changes."""
+"""Offsets in the ledger itself, and the ledger's notes on every store: its pipeline and its topic."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-
-from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
 from onceover.ledger.database import Connection
@@ -101,26 +99,6 @@ def note_topic(connection: Connection, store: str, place: str, topic_id: str) ->
     connection.execute(
         "UPDATE onceover.offset_place SET topic_id = %s WHERE store = %s AND place = %s", [topic_id, store, place]
     )
-
-
-def note_change(
-    connection: Connection,
-    pipeline: str,
-    store: str,
-    who: str,
-    why: str,
-    before: Mapping[int, int] | None,
-    after: Mapping[int, int],
-) -> None:
-    """Record that an operator changed offsets; `before` is None if the old ones could not be read."""
-    connection.execute(
-        "INSERT INTO onceover.offset_change (pipeline, store, who, why, before, after) VALUES (%s, %s, %s, %s, %s, %s)",
-        [pipeline, store, who, why, None if before is None else Jsonb(_as_json(before)), Jsonb(_as_json(after))],
-    )
-
-
-def _as_json(offsets: Mapping[int, int]) -> dict[str, int]:
-    return {str(p): offset for p, offset in sorted(offsets.items())}
 
 
 def _read_owner(connection: Connection, store: str, place: str) -> str:

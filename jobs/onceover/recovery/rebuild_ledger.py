@@ -265,4 +265,4 @@ def _record_compacted_files(connection: Connection, name: str, files: Sequence[R
         if start is not None:  # the largest file of a window is the last
             kept[start] = CompactedFile(digest, files[number].length)
     replacing = {files[place].window_start for place in used if files[place].is_compacted}
-    rebuilt.insert_compacted_files(connection, name, kept, {start for start in replacing if start}, WHO, WHY)
+    rebuilt.record_compacted_files(connection, name, kept, {start for start in replacing if start})

@@ -85,10 +85,6 @@ def publish(
             table.set_revision(connection, [start], revision)  # raw has them again
         before = {"control": count_columns(read_count(row)), "revision": revision}
         if table.fingerprint(connection, start) != staged:
-            connection.execute(
-                "INSERT INTO onceover.revision (pipeline, window_start, revision, repair_id) VALUES (%s, %s, %s, %s)",
-                [registered.name, start, revision, claimed.repair_id],
-            )
             table.keep(connection, start, revision)
             revision += 1
             table.replace(connection, request.stage, start, revision)

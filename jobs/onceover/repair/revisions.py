@@ -57,8 +57,8 @@ def restore_revision(
             raise UsageError(f"raw of {shown} has expired: it cannot be repaired after a restore, so none is made")
         kept = connection.execute(
             """
-            SELECT v.revision, r.before, r.state FROM onceover.revision v JOIN onceover.repair r USING (repair_id)
-            WHERE v.pipeline = %s AND v.window_start = %s ORDER BY v.revision
+            SELECT replaced_revision AS revision, before, state FROM onceover.repair
+            WHERE pipeline = %s AND window_start = %s AND replaced_revision IS NOT NULL ORDER BY 1
             """,
             [registered.name, window_start],
         ).fetchall()
@@ -73,11 +73,7 @@ def restore_revision(
         control = count_columns(read_count(old["before"]["control"]))
         before = {"control": count_columns(read_count(window)), "revision": current}
         after = {"control": control, "revision": current + 1, "restored": old["revision"]}
-        repair_id = _insert_repair(connection, registered.name, window_start, who, why, before, after, dag_run)
-        connection.execute(
-            "INSERT INTO onceover.revision (pipeline, window_start, revision, repair_id) VALUES (%s, %s, %s, %s)",
-            [registered.name, window_start, current, repair_id],
-        )
+        _insert_repair(connection, registered.name, window_start, who, why, before, after, dag_run)
         registered.table.keep(connection, window_start, current)
         rows = registered.table.restore(connection, window_start, old["revision"], current + 1)
         connection.execute(
@@ -107,9 +103,9 @@ def _insert_repair(
     before: dict[str, object],
     after: dict[str, object],
     dag_run: DagRun | None,
-) -> int:
-    """Record the restore among the window's repairs, with who and why; returns the repair's id."""
-    row = connection.execute(
+) -> None:
+    """Record the restore among the window's repairs, with who and why."""
+    connection.execute(
         """
         WITH request AS (
           INSERT INTO onceover.repair_request (pipeline, who, why, dag_id, run_id) VALUES (%s, %s, %s, %s, %s)
@@ -117,7 +113,6 @@ def _insert_repair(
         INSERT INTO onceover.repair (request_id, pipeline, window_start, state, findings, started_at, finished_at,
           before, after)
         SELECT request_id, %s, %s, 'restored', '[]', clock_timestamp(), clock_timestamp(), %s, %s FROM request
-        RETURNING repair_id
         """,
         [
             pipeline,
@@ -130,5 +125,4 @@ def _insert_repair(
             Jsonb(before),
             Jsonb(after),
         ],
-    ).fetchone()
-    return int(row["repair_id"]) if row else 0
+    )

@@ -76,8 +76,8 @@ class AuditOperator(SparkJobOperator):
             self.log.warning("differing windows:\n%s", format_table(shown))
             raise TerminalError(
                 f"{self.pipeline}: {result['differing']} of {result['windows']} windows differ, the first is "
-                f"{differing[0]['window']}; the log lists them, and the whole result is in the ledger: SELECT result "
-                f"FROM onceover.audit WHERE audit_id = {audit_id}"
+                f"{differing[0]['window']}; the log lists them, and the whole result is in the ledger: SELECT "
+                f"detail -> 'result' FROM onceover.action WHERE action_id = {audit_id}"
             )
         return shorten({"pipeline": self.pipeline, "audit_id": audit_id, **counts})
 

@@ -13,9 +13,11 @@ from bench.large_ledger import LargeLedger, start_of
 
 from onceover.context import PipelineContext
 from onceover.detection.unknown_files import register_unknown_files
+from onceover.ledger.compactions import set_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.windows import bump_versions
-from onceover.model.raw_file import RawFile
+from onceover.model.digest import Digest
+from onceover.model.raw_file import CompactedFile, RawFile
 
 pytestmark = pytest.mark.stack
 NAME = "unknown_files"
@@ -50,20 +52,12 @@ class Context:
 def ledger(connection: Connection) -> Iterator[LargeLedger]:
     """Three certified windows; a compacted file replaces the last one's text."""
     built = large_ledger.build(connection, NAME, 3, rows=True)
+    set_compacted(connection, NAME, {start_of(2): CompactedFile(Digest(1, 1, 1, 1, 1), 50)})
     connection.execute(
-        """
-        WITH fresh AS (
-          INSERT INTO onceover.compaction
-            (pipeline, window_start, text_bytes, bytes, records, high1, low1, high2, low2, who, why)
-          VALUES (%(pipeline)s, %(start)s, 100, 50, 1, 1, 1, 1, 1, 'a', 'b') RETURNING compaction_id)
-        UPDATE onceover."window" SET compaction_id = fresh.compaction_id FROM fresh
-        WHERE pipeline = %(pipeline)s AND window_start = %(start)s
-        """,
-        {"pipeline": NAME, "start": start_of(2)},
+        'UPDATE onceover."window" SET text_replaced = true WHERE pipeline = %s AND window_start = %s',
+        [NAME, start_of(2)],
     )
     yield built
-    connection.execute('UPDATE onceover."window" SET compaction_id = NULL WHERE pipeline = %s', [NAME])
-    connection.execute("DELETE FROM onceover.compaction WHERE pipeline = %s", [NAME])
     large_ledger.drop(connection, built)
 
 

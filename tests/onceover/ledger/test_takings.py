@@ -12,17 +12,20 @@ from bench.large_ledger import LargeLedger, start_of
 
 from onceover.errors import TakenError, UsageError
 from onceover.explain import page
+from onceover.ledger.aggregates import Fingerprint
+from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.takings import list_takings, release_windows, take_windows
 from onceover.ledger.window_history import read_window_history
 from onceover.ledger.windows import list_windows
+from onceover.model.digest import Digest
 from onceover.model.window import WindowRange
 
 pytestmark = pytest.mark.stack
 NAME = "held"
 MINUTES = int((start_of(1) - start_of(0)) / timedelta(minutes=1))
 SPAN = WindowRange(start_of(2), start_of(6), MINUTES)
-HOSTILE = "'; DROP TABLE onceover.taking; -- <script>alert(1)</script> %s {0}"
+HOSTILE = "'; DROP TABLE onceover.action; -- <script>alert(1)</script> %s {0}"
 
 
 @pytest.fixture
@@ -41,27 +44,13 @@ def bump(connection: Connection, *windows: int) -> None:
     )
 
 
-def certify(connection: Connection, window: int) -> None:
-    """Give the window a new certificate, a copy of its last one, at its present version."""
-    columns = ", ".join(
-        row["column_name"]
-        for row in connection.execute(
-            "SELECT column_name FROM information_schema.columns WHERE table_schema = 'onceover' "
-            "AND table_name = 'certificate' AND is_identity = 'NO' AND column_name <> 'version' "
-        )
-    )
-    key = [NAME, start_of(window)]
+def certify_window(connection: Connection, ledger: LargeLedger, window: int) -> None:
+    start, end = start_of(window), start_of(window + 1)
     (row,) = connection.execute(
-        f"INSERT INTO onceover.certificate ({columns}, version) SELECT {columns}, version + 1 "
-        "FROM onceover.certificate WHERE pipeline = %s AND window_start = %s "
-        "ORDER BY certificate_id DESC LIMIT 1 RETURNING certificate_id, version",
-        key,
+        'SELECT version FROM onceover."window" WHERE pipeline = %s AND window_start = %s', [NAME, start]
     ).fetchall()
-    connection.execute(
-        'UPDATE onceover."window" SET certificate_id = %s, certified_version = %s, version = %s '
-        "WHERE pipeline = %s AND window_start = %s",
-        [row["certificate_id"], row["version"], row["version"], *key],
-    )
+    stated = Certificate(start, end, row["version"], (), 0, Digest(), Fingerprint(0, "0"), "me", "a test")
+    certify(connection, ledger.known, stated)
 
 
 def list_holders(connection: Connection) -> list[tuple[int, str, str]]:
@@ -80,12 +69,12 @@ def test_windows_that_are_not_certified_are_taken(connection: Connection, ledger
 
 def test_certificate_ends_a_taking_for_ever(connection: Connection, ledger: LargeLedger) -> None:
     take_windows(connection, NAME, SPAN, "kim", "INC-1")
-    certify(connection, 3)
+    certify_window(connection, ledger, 3)
     assert list_holders(connection) == [(2, "kim", "INC-1")]
     bump(connection, 3)
     assert list_holders(connection) == [(2, "kim", "INC-1")], "a window that is wrong once more is not taken"
     for window in (4, 5):
-        certify(connection, window)
+        certify_window(connection, ledger, window)
     assert list_holders(connection) == []
 
 
@@ -146,7 +135,7 @@ def test_holder_is_shown_wherever_a_window_is(connection: Connection, ledger: La
     assert held == list(line.taken)
     listed = {row["window_start"]: (row["taken_by"], row["ticket"]) for row in list_windows(connection, NAME)}
     assert {start: held for start, held in listed.items() if held != (None, None)} == {start_of(4): (HOSTILE, HOSTILE)}
-    certify(connection, 4)
+    certify_window(connection, ledger, 4)
     bump(connection, 4)
     assert {each.taken_by for each in page.list_trouble(connection, NAME).rows} == {None}
     assert {row["taken_by"] for row in list_windows(connection, NAME)} == {None}

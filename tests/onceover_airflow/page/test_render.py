@@ -11,7 +11,7 @@ import pytest
 from onceover.explain.page import (
     IngestLine,
     Loss,
-    PastAct,
+    PastAction,
     PipelineLine,
     RequestProgress,
     TroubledRange,
@@ -116,7 +116,7 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
         ),
         "together": (AT, WINDOW.end),
         "holes": [FINDING],
-        "history": [PastAct(AT, HOSTILE, HOSTILE, HOSTILE, 1, AT, 1, HOSTILE, HOSTILE)],
+        "history": [PastAction(AT, HOSTILE, HOSTILE, HOSTILE, 1, AT, 1, HOSTILE, HOSTILE)],
     },
     "window.html": {
         "pipeline": HOSTILE,

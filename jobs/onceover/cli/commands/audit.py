@@ -23,7 +23,7 @@ def audit(pipeline: PipelineName, start: FromIfAny = None, end: ToIfAny = None) 
 
     A record counts if the log or raw holds it, whether or not the ledger knows it. Records that ingest is still to read
     are no difference. Without a range, audit all windows, and quarantine. With a range, the log is read whole too.
-    Changes nothing but the ledger's table `onceover.audit`, which keeps the result.
+    Changes nothing but the ledger's table `onceover.action`, which keeps the result.
     """
     with open_pipeline(pipeline, "audit") as context:
         chosen = resolve_range_if_any(context, start, end)

@@ -22,7 +22,7 @@ from onceover.model.window import Window, format_moment
 def verify(pipeline: PipelineName, window: WindowStart) -> Answer:
     """Recompute a window's certificate from raw and from the rows of the aggregates, and name each difference.
 
-    Reads the whole window file with Spark. Changes nothing but the ledger's table `onceover.audit`, which keeps the
+    Reads the whole window file with Spark. Changes nothing but the ledger's table `onceover.action`, which keeps the
     result.
     """
     with open_pipeline(pipeline, "verify") as context:

@@ -1,10 +1,10 @@
-"""The page's answers: pipelines, the strip of windows, trouble, a window, its numbers, runs and acts, ready for JSON.
+"""The page's answers: pipelines, the strip of windows, trouble, a window, its numbers, runs and actions, for JSON.
 
 Functions that take a connection read one snapshot of the ledger, for at most 3 seconds a statement: their connection
 must not be in a transaction. Nothing here writes.
 """
 
-from onceover.explain.page.history import PastAct, list_holes, read_history
+from onceover.explain.page.history import PastAction, list_holes, read_history
 from onceover.explain.page.ingest import IngestLine, read_ingest
 from onceover.explain.page.losses import Loss, list_losses
 from onceover.explain.page.numbers import read_numbers
@@ -17,7 +17,7 @@ from onceover.explain.page.window import read_window
 __all__ = [
     "IngestLine",
     "Loss",
-    "PastAct",
+    "PastAction",
     "PipelineLine",
     "RequestProgress",
     "Strip",

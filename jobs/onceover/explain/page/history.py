@@ -8,16 +8,16 @@ from datetime import datetime
 from typing import Any, Final
 
 from onceover.explain.finding_text import describe_finding
+from onceover.ledger.actions import list_actions
 from onceover.ledger.database import Connection
 from onceover.ledger.page import list_pipeline_findings, read_consistently
-from onceover.ledger.page_history import list_acts
 
-MOST_ACTS: Final = 50
+MOST_ACTIONS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class PastAct:
-    """An act of a person or a schedule: a repair, an accepted loss and the like. `windows` and `first` are
+class PastAction:
+    """An action of a person or a schedule: a repair, an accepted loss and the like. `windows` and `first` are
     None where the ledger keeps no windows with it; `request_id`, `dag_id` and `run_id` lead to a repair."""
 
     at: datetime
@@ -32,11 +32,11 @@ class PastAct:
 
 
 def read_history(
-    connection: Connection, name: str, before: datetime | None = None, limit: int = MOST_ACTS
-) -> list[PastAct]:
-    """Return the acts before that moment (None: now), newest first. The next ones are those before the last one's."""
+    connection: Connection, name: str, before: datetime | None = None, limit: int = MOST_ACTIONS
+) -> list[PastAction]:
+    """Return the actions before that moment (None: now), newest first. The next are those before the last one's."""
     with read_consistently(connection):
-        return [PastAct(**row) for row in list_acts(connection, name, before, limit)]
+        return [PastAction(**row) for row in list_actions(connection, name, before, limit)]
 
 
 def list_holes(connection: Connection, name: str) -> list[Mapping[str, Any]]:

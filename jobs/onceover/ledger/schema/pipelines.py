@@ -1,4 +1,4 @@
-"""The ledger itself, pipelines and their contracts, and how far each has read its topic."""
+"""The ledger itself, pipelines and their contracts, what was done to each, and how far each has read its topic."""
 
 from __future__ import annotations
 
@@ -18,17 +18,21 @@ CREATE TABLE onceover.ledger (
 INSERT INTO onceover.ledger DEFAULT VALUES;
 COMMENT ON TABLE onceover.ledger IS 'This ledger''s identity, which the marker of each raw root that it owns repeats.';
 
-CREATE TABLE onceover.root_change (
-  change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+CREATE TABLE onceover.action (
+  action_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   pipeline text NOT NULL,
-  raw_root text NOT NULL,
+  kind text NOT NULL CHECK (kind IN ('take windows', 'release windows', 'set offsets', 'take over raw', 'compact raw',
+    'audit window', 'audit log')),
   who text NOT NULL,
-  why text NOT NULL,
-  before jsonb,
-  after jsonb NOT NULL,
-  created_at timestamptz NOT NULL DEFAULT now()
+  why text,
+  detail jsonb NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-COMMENT ON TABLE onceover.root_change IS 'Raw roots that this ledger took over by a person''s word.';
+CREATE INDEX ON onceover.action (pipeline, created_at DESC);
+COMMENT ON TABLE onceover.action IS 'Who did what to a pipeline, when and why, for ever.';
+COMMENT ON COLUMN onceover.action.why IS 'NULL: the action needed no reason.';
+COMMENT ON COLUMN onceover.action.detail IS
+  'Facts of its kind: windows and ticket; offsets, or markers of the raw root, before and after; an audit''s result.';
 
 CREATE TABLE onceover.pipeline (
   name text PRIMARY KEY,
@@ -175,17 +179,4 @@ CREATE TABLE onceover.offset_place (
 );
 COMMENT ON TABLE onceover.offset_place IS
   'Pipeline and topic of the offsets in a store, for most formats have no field for them. Pipelines never share one.';
-
-CREATE TABLE onceover.offset_change (
-  change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  store text NOT NULL,
-  who text NOT NULL,
-  why text NOT NULL,
-  before jsonb,
-  after jsonb NOT NULL,
-  created_at timestamptz NOT NULL DEFAULT now()
-);
-CREATE INDEX ON onceover.offset_change (pipeline);
-COMMENT ON TABLE onceover.offset_change IS 'Offsets that an operator set or copied, by Kafka partition.';
 """

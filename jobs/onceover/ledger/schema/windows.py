@@ -52,19 +52,22 @@ CREATE TABLE onceover.repair (
   after jsonb,
   overcount bigint
     GENERATED ALWAYS AS ((before #>> '{{control,records}}')::bigint - (after #>> '{{control,records}}')::bigint) STORED,
+  replaced_revision integer GENERATED ALWAYS AS (
+    CASE WHEN (before ->> 'revision') <> (after ->> 'revision') THEN (before ->> 'revision')::integer END) STORED,
   announced_at timestamptz,
   announced_in text,
   UNIQUE (request_id, window_start)
 );
 CREATE INDEX ON onceover.repair (pipeline, window_start);
 CREATE INDEX ON onceover.repair (pipeline, overcount) WHERE overcount <> 0 AND state <> 'restored';
-CREATE INDEX ON onceover.repair (pipeline, repair_id) WHERE announced_at IS NULL
-  AND (before ->> 'revision') <> (after ->> 'revision');
+CREATE INDEX ON onceover.repair (pipeline, repair_id) WHERE announced_at IS NULL AND replaced_revision IS NOT NULL;
 CREATE INDEX ON onceover.repair (pipeline, request_id) WHERE state IN ('planned', 'claimed', 'published');
 COMMENT ON TABLE onceover.repair IS 'What each request did to each of its windows.';
 COMMENT ON COLUMN onceover.repair.failures IS 'Codes of the causes of a failed try; the reason says them in words.';
 COMMENT ON COLUMN onceover.repair.overcount IS
   'Records counted too many before the repair, too few if negative; NULL: nothing published, or unknown.';
+COMMENT ON COLUMN onceover.repair.replaced_revision IS
+  'The revision whose rows it replaced, which revision_row keeps; NULL: it replaced none.';
 COMMENT ON COLUMN onceover.repair.announced_at IS
   'When Airflow had an event of the pipeline''s asset about the rows that it published; NULL: not yet, or no new rows.';
 COMMENT ON COLUMN onceover.repair.announced_in IS 'The run of Airflow that last offered it as an event.';
@@ -111,24 +114,6 @@ COMMENT ON COLUMN onceover.certificate.losses IS 'The accepted losses that it st
 COMMENT ON COLUMN onceover.certificate.extras IS
   'Records that it counts though they had landed nowhere: [generation, kafka_partition, start, end, leader epoch].';
 
-CREATE TABLE onceover.compaction (
-  compaction_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  window_start timestamptz NOT NULL,
-  certificate_id bigint REFERENCES onceover.certificate,
-  text_bytes bigint NOT NULL,
-  bytes bigint NOT NULL,
-  records bigint NOT NULL,
-  high1 bigint NOT NULL, low1 bigint NOT NULL,
-  high2 bigint NOT NULL, low2 bigint NOT NULL,
-  who text NOT NULL,
-  why text NOT NULL,
-  created_at timestamptz NOT NULL DEFAULT now()
-);
-CREATE UNIQUE INDEX ON onceover.compaction (pipeline, window_start, records, high1, low1, high2, low2);
-COMMENT ON TABLE onceover.compaction IS 'Compacted files beside window files: the records that a certificate counts.';
-COMMENT ON COLUMN onceover.compaction.certificate_id IS 'NULL: the file was found by a rebuild of the ledger.';
-
 CREATE TABLE onceover."window" (
   pipeline text NOT NULL REFERENCES onceover.pipeline,
   window_start timestamptz NOT NULL,
@@ -149,7 +134,11 @@ CREATE TABLE onceover."window" (
   expired_at timestamptz,
   expired_why text,
   overdue_reported_at timestamptz,
-  compaction_id bigint REFERENCES onceover.compaction,
+  compacted_bytes bigint,
+  compacted_records bigint,
+  compacted_high1 bigint, compacted_low1 bigint,
+  compacted_high2 bigint, compacted_low2 bigint,
+  text_replaced boolean NOT NULL DEFAULT false,
   removed_to_landing bigint,
   removed_to_certificate bigint,
   oldest_record timestamptz,
@@ -160,8 +149,12 @@ CREATE TABLE onceover."window" (
   by_value boolean NOT NULL DEFAULT false,
   kept_rows integer,
   kept_hash text,
+  taking_id bigint REFERENCES onceover.action,
   PRIMARY KEY (pipeline, window_start),
-  CHECK (num_nulls(records, high1, low1, high2, low2) IN (0, 5))
+  CHECK (num_nulls(records, high1, low1, high2, low2) IN (0, 5)),
+  CHECK (num_nulls(compacted_bytes, compacted_records, compacted_high1, compacted_low1, compacted_high2,
+    compacted_low2) IN (0, 6)),
+  CHECK (compacted_bytes IS NOT NULL OR NOT text_replaced)
 );
 CREATE INDEX ON onceover."window" (pipeline, window_end);
 CREATE INDEX ON onceover."window" (pipeline, window_start)
@@ -169,6 +162,7 @@ CREATE INDEX ON onceover."window" (pipeline, window_start)
 CREATE INDEX ON onceover."window" (pipeline);
 CREATE INDEX ON onceover."window" (pipeline) WHERE expired_at IS NOT NULL;
 CREATE INDEX ON onceover."window" (pipeline) WHERE claimed_until IS NOT NULL;
+CREATE INDEX ON onceover."window" (pipeline) WHERE taking_id IS NOT NULL;
 COMMENT ON TABLE onceover."window" IS 'Windows: whether each is certified, claimed, blocked or expired now.';
 COMMENT ON COLUMN onceover."window".records IS
   'Number of records that the aggregates'' rows count; NULL: unknown, until a repair counts them.';
@@ -178,8 +172,10 @@ COMMENT ON COLUMN onceover."window".expired_why IS
   'Why the window counts as expired without a retention of this ledger; NULL: this ledger''s retention expired it.';
 COMMENT ON COLUMN onceover."window".overdue_reported_at IS
   'When a missed deadline of the window was reported; NULL again once it is certified.';
-COMMENT ON COLUMN onceover."window".compaction_id IS
-  'The compacted file that replaced the text by the pipeline''s retention; such a window has not expired.';
+COMMENT ON COLUMN onceover."window".compacted_bytes IS
+  'Length of the compacted file beside the text, which is named for the digest of its records; NULL: there is none.';
+COMMENT ON COLUMN onceover."window".text_replaced IS
+  'Whether the compacted file replaced the text by the pipeline''s retention; such a window has not expired.';
 COMMENT ON COLUMN onceover."window".removed_to_landing IS
   'The text of landings up to this one is no longer in the window file.';
 COMMENT ON COLUMN onceover."window".removed_to_certificate IS
@@ -196,6 +192,8 @@ COMMENT ON COLUMN onceover."window".by_value IS
 COMMENT ON COLUMN onceover."window".kept_hash IS
   'Of rows that were there without raw when the ledger was rebuilt: no repair replaces them by rows with another '
   'fingerprint (kept_rows, kept_hash). NULL: no such rows, or proved since.';
+COMMENT ON COLUMN onceover."window".taking_id IS
+  'The action by which a person took it, until its next certificate; NULL: no person works on it.';
 
 CREATE TABLE onceover.finding (
   finding_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -211,16 +209,6 @@ CREATE TABLE onceover.finding (
 CREATE UNIQUE INDEX ON onceover.finding (pipeline, window_start, kind) NULLS NOT DISTINCT WHERE resolved_at IS NULL;
 COMMENT ON TABLE onceover.finding IS 'What detection and repairs found wrong, until it is resolved.';
 
-CREATE TABLE onceover.revision (
-  pipeline text NOT NULL,
-  window_start timestamptz NOT NULL,
-  revision integer NOT NULL,
-  repair_id bigint NOT NULL REFERENCES onceover.repair,
-  replaced_at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (pipeline, window_start, revision)
-);
-COMMENT ON TABLE onceover.revision IS 'Aggregates that a repair replaced; revision_row holds their rows.';
-
 -- json, not jsonb, which knows no -0: kept rows come back as they were. With a publication FOR ALL TABLES, PostgreSQL
 -- takes no UPDATE or DELETE of a table without a primary key or an identity of rows.
 CREATE TABLE onceover.revision_row (
@@ -228,9 +216,9 @@ CREATE TABLE onceover.revision_row (
   window_start timestamptz NOT NULL,
   revision integer NOT NULL,
   aggregates json NOT NULL,
-  FOREIGN KEY (pipeline, window_start, revision) REFERENCES onceover.revision
+  FOREIGN KEY (pipeline, window_start) REFERENCES onceover."window"
 );
 CREATE INDEX ON onceover.revision_row (pipeline, window_start, revision);
 ALTER TABLE onceover.revision_row REPLICA IDENTITY FULL;
-COMMENT ON TABLE onceover.revision_row IS 'The rows of replaced aggregates, so that a revision can be restored.';
+COMMENT ON TABLE onceover.revision_row IS 'Rows of aggregates that repairs replaced, by which they can be restored.';
 """

@@ -15,6 +15,7 @@ from onceover.errors import UsageError
 from onceover.explain import page
 from onceover.explain.page.strip import MEANINGS, MOST_SLOTS
 from onceover.ledger import repair_requests
+from onceover.ledger.actions import record_action
 from onceover.ledger.database import Connection
 from onceover.ledger.findings import record_findings
 from onceover.ledger.windows import WindowState, list_windows
@@ -200,10 +201,6 @@ def replace_rows(connection: Connection, ledger: LargeLedger, at: object) -> int
         "RETURNING repair_id",
         [Jsonb(count), Jsonb({**count, "revision": 1}), request],
     ).fetchall()
-    connection.execute(
-        "INSERT INTO onceover.revision (pipeline, window_start, revision, repair_id) VALUES (%s, %s, 0, %s)",
-        [NAME, at, row["repair_id"]],
-    )
     ledger.known.table.keep(connection, start_of(3), 0)
     table = f"aggregates.{NAME}"
     connection.execute(f"UPDATE {table} SET events = events + 2, revision = 1 WHERE window_start = %s", [at])
@@ -218,15 +215,11 @@ def replace_rows(connection: Connection, ledger: LargeLedger, at: object) -> int
 def test_history_lists_acts_of_persons_newest_first(connection: Connection, ledger: LargeLedger) -> None:
     for n in range(3):
         repair_requests.create_request(connection, NAME, "kim", f"INC-{n}", {start_of(n): [TOO_MANY]})
-    connection.execute(
-        "INSERT INTO onceover.offset_change (pipeline, store, who, why, after) "
-        "VALUES (%s, 'kafka', 'lee', 'moved', '{}')",
-        [NAME],
-    )
+    record_action(connection, NAME, "set offsets", "lee", "moved", {"store": "kafka", "before": None, "after": {}})
 
     acts = page.read_history(connection, NAME, limit=3)
     earlier = page.read_history(connection, NAME, before=acts[-1].at)
-    connection.execute("DELETE FROM onceover.offset_change WHERE pipeline = %s", [NAME])
+    connection.execute("DELETE FROM onceover.action WHERE pipeline = %s", [NAME])
 
     assert [(a.who, a.what, a.why) for a in (*acts, *earlier)] == [
         ("lee", "set offsets", "moved"),

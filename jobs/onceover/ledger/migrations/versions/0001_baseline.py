@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from alembic import op
 
-from onceover.ledger.schema import batches, decisions, pipelines, windows
+from onceover.ledger.schema import batches, missing_records, pipelines, windows
 
 revision = "3.1"
 down_revision = None
 
 
 def upgrade() -> None:
-    for part in (pipelines, batches, windows, decisions):
+    for part in (pipelines, batches, windows, missing_records):
         op.execute(part.TABLES)

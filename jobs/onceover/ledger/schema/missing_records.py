@@ -1,4 +1,4 @@
-"""What is read again, what expires, and what persons decided."""
+"""Records that are missing: what of them is read again, accepted as lost, or expired."""
 
 from __future__ import annotations
 
@@ -53,21 +53,6 @@ COMMENT ON TABLE onceover.accepted_loss IS 'Offsets that a person accepted as ne
 COMMENT ON COLUMN onceover.accepted_loss.relanded_at IS
   'When records of the range landed after all: what of it stayed lost is a row of its own.';
 
-CREATE TABLE onceover.audit (
-  audit_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  kind text NOT NULL CHECK (kind IN ('window', 'log')),
-  window_start timestamptz,
-  window_end timestamptz,
-  who text NOT NULL,
-  requested_at timestamptz NOT NULL DEFAULT now(),
-  finished_at timestamptz,
-  result jsonb,
-  CHECK (kind = 'log' OR window_start IS NOT NULL)
-);
-CREATE INDEX ON onceover.audit (pipeline, audit_id);
-COMMENT ON TABLE onceover.audit IS 'Re-checks of certificates against raw, and of raw and aggregates against the log.';
-
 CREATE TABLE onceover.expiry (
   expiry_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   pipeline text NOT NULL REFERENCES onceover.pipeline,
@@ -95,32 +80,4 @@ CREATE UNIQUE INDEX ON onceover.expiry (pipeline, quarantine_day) WHERE state <>
 COMMENT ON TABLE onceover.expiry IS 'Raw files that expire by retention: a window''s, or those of a day of quarantine.';
 COMMENT ON COLUMN onceover.expiry.kept_at IS
   'When a file that had already been moved away was put back, because it held more than had expired.';
-
-CREATE TABLE onceover.taking (
-  taking_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  pipeline text NOT NULL REFERENCES onceover.pipeline ON DELETE CASCADE,
-  first_window timestamptz NOT NULL,
-  windows integer NOT NULL,
-  who text NOT NULL,
-  ticket text,
-  why text,
-  taken_at timestamptz NOT NULL DEFAULT clock_timestamp()
-);
-CREATE INDEX ON onceover.taking (pipeline, taken_at);
-COMMENT ON TABLE onceover.taking IS 'What persons took, and what they released, for ever.';
-COMMENT ON COLUMN onceover.taking.ticket IS 'NULL: these windows were released.';
-COMMENT ON COLUMN onceover.taking.why IS 'Why they were taken over from others; NULL: no other person had them.';
-
-CREATE TABLE onceover.taken_window (
-  pipeline text NOT NULL REFERENCES onceover.pipeline ON DELETE CASCADE,
-  window_start timestamptz NOT NULL,
-  taking_id bigint NOT NULL REFERENCES onceover.taking ON DELETE CASCADE,
-  last_certificate bigint NOT NULL,
-  PRIMARY KEY (pipeline, window_start)
-);
-CREATE INDEX ON onceover.taken_window (taking_id);
-COMMENT ON TABLE onceover.taken_window IS 'Who works on which windows: taken for a ticket, until each is certified.';
-COMMENT ON COLUMN onceover.taken_window.last_certificate IS
-  'The window''s last certificate when it was taken, 0 without one: a later one ends the taking, and this row is '
-  'ignored.';
 """

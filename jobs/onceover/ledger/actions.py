@@ -1,4 +1,4 @@
-"""Who did what to a pipeline, from all tables that keep a name and a reason, newest first."""
+"""Who did what to a pipeline, when and why: the table of actions, and the others that keep a name and a reason."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from psycopg.types.json import Jsonb
+
 from onceover.ledger.database import Connection
 
-_ACTS = """
+_ACTIONS = """
   SELECT q.created_at AS at, q.who, CASE WHEN r.restored > 0 THEN 'restore' ELSE 'repair' END AS what, q.why,
     r.windows, r.first, r.request_id, q.dag_id, q.run_id
   FROM (SELECT * FROM onceover.repair_request WHERE pipeline = %(pipeline)s
@@ -20,11 +22,9 @@ _ACTS = """
   SELECT created_at, who, 'accept loss', why, NULL, min(first_window), NULL, NULL, NULL
   FROM onceover.accepted_loss WHERE pipeline = %(pipeline)s GROUP BY created_at, who, why
   UNION ALL
-  SELECT created_at, who, 'set offsets', why, NULL, NULL, NULL, NULL, NULL
-  FROM onceover.offset_change WHERE pipeline = %(pipeline)s
-  UNION ALL
-  SELECT created_at, who, 'take over raw', why, NULL, NULL, NULL, NULL, NULL
-  FROM onceover.root_change WHERE pipeline = %(pipeline)s
+  SELECT created_at, who, concat_ws(' for ', kind, detail ->> 'ticket'), coalesce(why, ''),
+    (detail ->> 'windows')::bigint, (detail ->> 'first')::timestamptz, NULL, NULL, NULL
+  FROM onceover.action WHERE pipeline = %(pipeline)s AND kind NOT LIKE 'audit %%'
   UNION ALL
   SELECT created_at, who, 'cut over to contract ' || version, why, NULL, NULL, NULL, NULL, NULL
   FROM onceover.contract WHERE pipeline = %(pipeline)s AND who IS NOT NULL
@@ -33,20 +33,28 @@ _ACTS = """
   FROM onceover.batch WHERE pipeline = %(pipeline)s AND who IS NOT NULL GROUP BY who, why
   UNION ALL
   SELECT created_at, who, 'expire raw', why, count(window_start), min(window_start), NULL, NULL, NULL
-  FROM onceover.expiry WHERE pipeline = %(pipeline)s GROUP BY created_at, who, why
-  UNION ALL
-  SELECT taken_at, who, coalesce('take windows for ' || ticket, 'release windows'), coalesce(why, ''), windows,
-    first_window, NULL, NULL, NULL
-  FROM onceover.taking WHERE pipeline = %(pipeline)s"""
+  FROM onceover.expiry WHERE pipeline = %(pipeline)s GROUP BY created_at, who, why"""
 
 
-def list_acts(connection: Connection, pipeline: str, before: datetime | None, limit: int) -> list[Mapping[str, Any]]:
+def record_action(
+    connection: Connection, pipeline: str, kind: str, who: str, why: str | None, detail: Mapping[str, object]
+) -> int:
+    """Record what a person did, of a `kind` that the table knows, with the facts of its kind; return its ID."""
+    (row,) = connection.execute(
+        "INSERT INTO onceover.action (pipeline, kind, who, why, detail) VALUES (%s, %s, %s, %s, %s) "
+        "RETURNING action_id",
+        [pipeline, kind, who, why, Jsonb(detail)],
+    ).fetchall()
+    return int(row["action_id"])
+
+
+def list_actions(connection: Connection, pipeline: str, before: datetime | None, limit: int) -> list[Mapping[str, Any]]:
     """Return what was done before that moment: `at`, `who`, `what`, `why`, the number of `windows` and the `first` one
     if known, and the repair request's number, DAG and run."""
     key = {"pipeline": pipeline, "before": before, "limit": limit}
     return list(
         connection.execute(
-            f"SELECT * FROM ({_ACTS}) acts WHERE %(before)s::timestamptz IS NULL OR at < %(before)s "
+            f"SELECT * FROM ({_ACTIONS}) actions WHERE %(before)s::timestamptz IS NULL OR at < %(before)s "
             "ORDER BY at DESC LIMIT %(limit)s",
             key,
         )
