@@ -39,7 +39,7 @@ def test_cut_log_is_read_again_and_both_records_count(lanes: Lanes, stack: Stack
     lane = lanes()
     land_cut_and_grow(lane, stack)
     (finding,) = lane.detect().findings
-    assert (finding.kind, [x[2] for x in finding.evidence["diverged_from"]]) == (Kind.TRUNCATED, [3])  # type: ignore[attr-defined]
+    assert (finding.kind, [x[2] for x in finding.evidence["cut_from"]]) == (Kind.TRUNCATED, [3])  # type: ignore[attr-defined]
     assert "with other records than landed" in lane.explain_text(0)
     lane.ingest()
     repair(lane)
@@ -89,7 +89,7 @@ def test_log_cut_while_the_ledger_was_lost_is_read_again(lanes: Lanes, stack: St
     lose_ledger()
     assert lane.rebuild().written.records == 6, "raw does not know that offsets 3, 4 and 5 have other records now"
     (finding,) = lane.detect().findings
-    assert [x[2] for x in finding.evidence["diverged_from"]] == [3], "as the epochs of raw's lines say"  # type: ignore[attr-defined]
+    assert [x[2] for x in finding.evidence["cut_from"]] == [3], "as the epochs of raw's lines say"  # type: ignore[attr-defined]
     lane.ingest()
     repair(lane)
     assert_both_count(lane)

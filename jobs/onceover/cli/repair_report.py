@@ -12,8 +12,7 @@ from onceover.cli.output import draw_table, say, style
 from onceover.detection.plan import RepairPlan
 from onceover.detection.service import Detection
 from onceover.explain.finding_text import describe_finding
-from onceover.ledger.log_cuts import WHY_CUT
-from onceover.model.finding import Finding, is_log_cut
+from onceover.model.finding import Finding
 from onceover.model.gap import Reason
 from onceover.model.wording import pluralize
 from onceover.repair.range_outcome import RangeOutcome
@@ -45,16 +44,15 @@ class Result:
     @property
     def exit_code(self) -> int:
         states = {state for state, _ in self.outcomes.values()}
-        requested, is_cut = self.requested, is_log_cut(self.detection.findings)
-        is_failed = requested is not None and requested.failed and not is_cut
-        if is_failed or states & {"revoked", "failed", "blocked", "cancelled"}:
+        requested = self.requested
+        if (requested is not None and requested.failed) or states & {"revoked", "failed", "blocked", "cancelled"}:
             return FAILED
         if self.spark_exit_code:
             return self.spark_exit_code if self.spark_exit_code in (USAGE, TRY_LATER, WRONG_TOML) else FAILED
         if any(_needs_decision(finding) for finding in self.detection.findings):
             return FAILED
         is_pending = requested.pending if requested is not None else "left" in states or self.detection.waiting
-        return TRY_LATER if is_pending or is_cut else 0
+        return TRY_LATER if is_pending else 0
 
     def as_dict(self) -> dict[str, object]:
         findings = {str(each.window): each.findings for each in self.detection.failed}
@@ -108,16 +106,13 @@ def show_plan(plan: RepairPlan) -> None:
 
 def show_result(result: Result) -> None:
     seen, outcomes = result.detection, result.outcomes
-    log_is_cut = is_log_cut(seen.findings)
-    if log_is_cut:
-        say(f"no window was judged: {WHY_CUT}")
-    if not seen.failed and not log_is_cut:
+    if not seen.failed:
         say(
             f"nothing to repair: {pluralize(seen.judged, 'window')} judged, {seen.certified} certified from the ledger"
             if seen.judged
             else f"nothing to judge: {_describe_unjudged(result.unjudged)}"
         )
-    elif seen.failed:
+    else:
         troubled = {window: outcome for window, outcome in outcomes.items() if outcome[0] != "confirmed"}
         shown = outcomes if len(outcomes) <= _MOST_ROWS else troubled
         findings = {str(each.window): _format_kinds(each.findings) for each in seen.failed}

@@ -24,10 +24,7 @@ _VERDICTS = {
     "damaged": "It is certified, so its aggregates are right; but its raw is damaged, and would not give them again.",
 }
 
-_LOST_AS = {
-    "unreadable": "that Kafka holds and no reader gets",
-    "overwritten": "that had, or may have had, other records as well, which Kafka lost before they were read",
-}
+_LOST_AS = {"unreadable": "that Kafka holds and no reader gets"}
 
 
 def describe_verdict(facts: WindowFacts) -> str:

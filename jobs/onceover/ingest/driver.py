@@ -167,10 +167,7 @@ class Ingest:
 
     def _choose_refills(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
         """Return ranges of one contract to read again, together no more than a fresh batch may read. Refuses those that
-        the log lost.
-
-        Offsets that landed without leader epochs follow: from then on their records count by an epoch.
-        """
+        the log lost."""
         wanted = refills.list_wanted(self._connection, self._epoch.pipeline)
         held = [clip_to_held(piece, facts) for piece in wanted]
         if gone := [piece for piece, left in zip(wanted, held, strict=True) if not len(left)]:
@@ -180,9 +177,7 @@ class Ingest:
             done = [piece for piece, left in both if len(left) and not subtract([left], landed)]
             refills.refuse_refills(self._connection, self._epoch.pipeline, done, "it has landed meanwhile")
             held = list(subtract(held, landed))
-        sources = {piece.source for piece in held if len(piece)}
-        unknown = [r for r in self._positions.list_unknown(facts.generation) if r.source not in sources]
-        free = self._suspects.waiting.leave_out(self._blocked.waiting.leave_out([*held, *unknown]))
+        free = self._suspects.waiting.leave_out(self._blocked.waiting.leave_out(held))
         chosen = plan_refills(free, self._submissions.most)
         return next(iter(self._registered.cutovers.cut_by_version(chosen).values()), ())
 

@@ -15,7 +15,6 @@ from onceover.ledger.certificates import Certificate, RawProof, certify
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns, digest_columns, read_count
 from onceover.ledger.findings import note_finding, record_failed_scan, resolve_findings
-from onceover.ledger.log_cuts import WHY_CUT, may_log_differ
 from onceover.ledger.repair_requests import RepairRequest
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import EMPTY
@@ -48,9 +47,9 @@ def publish(
 ) -> bool:
     """Overwrite one window's aggregates with those rebuilt from raw and certify it, in one transaction.
 
-    Returns False and publishes nothing if the log was found cut since the claim; or if the window changed since, or one
-    of its extras landed or may land soon, which the next detection judges again; or if a rebuild of the ledger found
-    other rows without raw, which stay, and expire again. Raises CountedTwiceError for an extra of another window. Keeps
+    Returns False and publishes nothing if the window changed since the claim, or one of its extras landed or may land
+    soon, which the next detection judges again; or if a rebuild of the ledger found other rows without raw, which stay,
+    and expire again. Raises CountedTwiceError for an extra of another window. Keeps
     replaced rows as a revision; rows that already equal raw are only certified. Text that proves the window without its
     compacted file takes that file's place. Raises FencedError for a lost claim.
     """
@@ -63,10 +62,6 @@ def publish(
         ).fetchone()
         if row is None or row["token"] != claimed.token:
             raise FencedError(f"window {start:%Y-%m-%dT%H:%MZ}: the claim was lost to another repair")
-        if may_log_differ(connection, registered.name):
-            _finish(connection, claimed, "left", WHY_CUT)
-            _drop_claim(connection, registered.name, claimed)
-            return False
         if row["version"] != claimed.version:
             _finish(connection, claimed, "left", "the window changed during the repair; it is judged again")
             _drop_claim(connection, registered.name, claimed)

@@ -54,9 +54,7 @@ class AcceptLossOperator(_DecisionOperator):
             chosen = choose_range(params, opened.pipeline.contract.window_minutes)
             windows = reject_future_range(opened, chosen)
             opened.require_same_contract()
-            lost, reopened = accept_loss(
-                opened, span, windows, who, reason, unreadable=kind == "unreadable", overwritten=kind == "overwritten"
-            )
+            lost, reopened = accept_loss(opened, span, windows, who, reason, unreadable=kind == "unreadable")
         offsets = sum(map(len, lost))
         self.log.info(
             "%s of %s accepted as lost; %s will be judged again, with the loss in their certificates",

@@ -12,7 +12,6 @@ from onceover.cli.output import say
 from onceover.cli.ranges import resolve_range
 from onceover.context import open_pipeline
 from onceover.detection import holes
-from onceover.errors import UsageError
 from onceover.model.offsets import parse_range
 from onceover.model.window import format_moment
 from onceover.model.wording import pluralize
@@ -21,8 +20,7 @@ Range = Annotated[
     str,
     typer.Argument(
         metavar="RANGE",
-        help="GENERATION-PARTITION:START-END, as `onceover holes` prints it, or `onceover explain` for "
-        "--overwritten; END is exclusive. May span several.",
+        help="GENERATION-PARTITION:START-END, as `onceover holes` prints it; END is exclusive. May span several.",
     ),
 ]
 
@@ -30,12 +28,6 @@ Range = Annotated[
 Unreadable = Annotated[
     bool,
     typer.Option("--unreadable", metavar="", help="Kafka's log holds these offsets, but every read of them fails."),
-]
-Overwritten = Annotated[
-    bool,
-    typer.Option(
-        "--overwritten", metavar="", help="These offsets landed; a cut log had other records there, and lost them too."
-    ),
 ]
 
 
@@ -47,8 +39,6 @@ def add_to(app: typer.Typer) -> None:
             '--reason "INC-42: retention was an hour"',
             "onceover accept-loss flights 1f2e3d4c-0:1300-1301 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
             '--unreadable --reason "INC-43: a damaged batch"',
-            "onceover accept-loss flights 1f2e3d4c-0:1400-1420 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
-            '--overwritten --reason "INC-44: the log was cut, and expired before it was read again"',
         ),
     )(accept_loss)
 
@@ -60,26 +50,20 @@ def accept_loss(
     end: To,
     reason: Reason = None,
     unreadable: Unreadable = False,
-    overwritten: Overwritten = False,
 ) -> None:
     """Declare offsets lost that have expired in Kafka, and name the windows that may lack their records.
 
-    Ingest's frontier moves past these offsets, so that later windows can close again; with --overwritten, windows can
-    be certified again. With --unreadable, ingest goes on after offsets that it waits before; it may run meanwhile. The
-    windows of the range are judged again, and their certificates state the loss permanently. This cannot be undone. A
-    range may span thousands of such gaps, as control markers leave after a rebuild; what raw or Kafka holds in between
-    stays as it is.
+    Ingest's frontier moves past these offsets, so that later windows can close again. With --unreadable, ingest goes on
+    after offsets that it waits before; it may run meanwhile. The windows of the range are judged again, and their
+    certificates state the loss permanently. This cannot be undone. A range may span thousands of such gaps, as control
+    markers leave after a rebuild; what raw or Kafka holds in between stays as it is.
     """
     with open_pipeline(pipeline, "accept-loss") as context:
         span = parse_range(offsets)
         windows = resolve_range(context, start, end)
-        if unreadable and overwritten:
-            raise UsageError("--unreadable is for offsets in Kafka's log, --overwritten for lost ones: choose one")
         why = require_reason(reason, "accepting a loss")
         context.require_same_contract()
-        lost, reopened = holes.accept_loss(
-            context, span, windows, get_user(), why, unreadable=unreadable, overwritten=overwritten
-        )
+        lost, reopened = holes.accept_loss(context, span, windows, get_user(), why, unreadable=unreadable)
     say(
         f"{pluralize(sum(map(len, lost)), 'offset')} of {span.source} accepted as lost"
         f"{f', in {len(lost):,} ranges' if len(lost) > 1 else ''}; "

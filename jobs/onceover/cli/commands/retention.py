@@ -106,7 +106,7 @@ def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str, json: b
         print_json(
             {
                 **listed.as_dict(), "dry_run": dry_run, "expired": declared + given_up, "expired_days": days,
-                "missing": list_all(listed, lost, others), "changing": lost.changing, "cut_log": lost.log_may_differ,
+                "missing": list_all(listed, lost, others), "changing": lost.changing,
             }
         )  # fmt: skip
     else:
@@ -119,7 +119,7 @@ def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str, json: b
             say(f"of {pluralize(given_up, 'window')} of these, the rows stay as they are and are never proved again")
     if others:
         raise typer.Exit(FAILED)
-    if lost.log_may_differ or lost.changing:
+    if lost.changing:
         raise typer.Exit(TRY_LATER)
 
 
@@ -162,12 +162,7 @@ def _show_missing(listed: MissingText, lost: LostWindows, others: Sequence[tuple
         say(draw_table(columns, cells[:_MOST_SHOWN]))
     if len(cells) > _MOST_SHOWN:
         say(f"and {len(cells) - _MOST_SHOWN:,} more; --json lists all")
-    if lost.log_may_differ:
-        say(
-            "Kafka's log was cut, or landed without leader epochs: once ingest has read it again, or the loss of what "
-            "expired unread is accepted, run the command again; `onceover explain` says which"
-        )
-    elif lost.changing:
+    if lost.changing:
         say(f"a batch is landing in {pluralize(lost.changing, 'window')}: run the command again once it has landed")
 
 
