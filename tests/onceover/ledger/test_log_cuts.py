@@ -15,6 +15,7 @@ from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger import frontiers, log_cuts, losses
 from onceover.ledger.database import Connection, connect
+from onceover.ledger.extras import list_landed_spans
 from onceover.ledger.landed_offsets import list_landed, read_accounted
 from onceover.ledger.log_cuts import end_cuts, list_landed_epochs, record_comparison, record_cuts
 from onceover.ledger.migrate import upgrade_schema
@@ -117,6 +118,7 @@ def test_log_is_read_again_from_its_cut_and_what_landed_there_is_past(connection
     assert read_log(connection) == (40, 40, 2)
     assert list_landed(connection, "cuts", [of(0, 100)]) == (of(0, 40),), "the rest is to be read"
     assert read_accounted(connection, "cuts") == [of(0, 100)], "and has landed, for its records count"
+    assert list_landed_spans(connection, "cuts", [of(90, 100)]) == [span(90, 100, 1)]
     assert frontiers.read_holes(connection, "cuts") == []
     (finding,) = _find_incomplete_partitions(connection, "cuts")
     assert (finding.kind, finding.evidence["cut_from"]) == (Kind.TRUNCATED, [[AT.generation, 0, 40]])
