@@ -160,7 +160,8 @@ def record_comparison(
     driver: Epoch | None,
 ) -> None:
     """Record that what `landed` was compared with the log under this leader epoch, and from where on the log is to be
-    read: what landed there is past, and nothing there is accepted as lost any more. Raises as `record_cuts`."""
+    read: what landed there is past and closes no window, and nothing there is accepted as lost any more. Raises as
+    `record_cuts`."""
     source = log.source
     key = {"pipeline": pipeline, "generation": source.generation, "partition": source.kafka_partition}
     beyond = [] if cut_from is None else [OffsetRange(source, cut_from, _FOR_EVER)]
@@ -201,7 +202,7 @@ def record_comparison(
         connection.execute(
             """
             UPDATE onceover.kafka_partition SET frontier = least(frontier, %(cut)s), reach = %(cut)s,
-              past_to = greatest(past_to, reach), cut_from = %(cut)s, end_offset = %(end)s
+              past_to = greatest(past_to, reach), cut_from = %(cut)s, end_offset = %(end)s, max_event_time = NULL
             WHERE pipeline = %(pipeline)s AND generation = %(generation)s AND kafka_partition = %(partition)s
             """,
             {**key, "cut": cut_from, "end": log.end},

@@ -75,7 +75,7 @@ class ProbeOfCutLog:
 
 
 @pytest.mark.parametrize("sink", ["append", "transactional"])
-def test_cut_log_is_read_from_its_cut_until_something_is_read_there(
+def test_cut_log_is_read_from_its_cut_on(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, sink: str
 ) -> None:
     monkeypatch.setattr(log_cuts, "LogProbe", ProbeOfCutLog)

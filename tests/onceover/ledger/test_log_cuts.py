@@ -111,15 +111,20 @@ def test_landed_epochs_are_listed_in_the_order_of_reading(connection: Connection
 
 
 @pytest.mark.usefixtures("_probed")
-def test_log_is_read_again_from_its_cut_and_what_landed_there_is_past(connection: Connection) -> None:
+def test_what_landed_from_the_cut_on_is_past_and_read_again(connection: Connection) -> None:
     land(connection, 0, 30, (1, 0))
     land(connection, 30, 100, (1, 30))
+    connection.execute("UPDATE onceover.kafka_partition SET max_event_time = %s WHERE pipeline = 'cuts'", [LATER])
     assert compare(connection, 0, 60) == {0: 40}
     assert read_log(connection) == (40, 40, 2)
     assert list_landed(connection, "cuts", [of(0, 100)]) == (of(0, 40),), "the rest is to be read"
     assert read_accounted(connection, "cuts") == [of(0, 100)], "and has landed, for its records count"
     assert list_landed_spans(connection, "cuts", [of(90, 100)]) == [span(90, 100, 1)]
     assert frontiers.read_holes(connection, "cuts") == []
+    newest = connection.execute(
+        "SELECT max_event_time FROM onceover.kafka_partition WHERE pipeline = 'cuts'"
+    ).fetchone()
+    assert newest == {"max_event_time": None}, "what is past closes no window"
     (finding,) = _find_incomplete_partitions(connection, "cuts")
     assert (finding.kind, finding.evidence["cut_from"]) == (Kind.TRUNCATED, [[AT.generation, 0, 40]])
     assert list(read_versions(connection, "cuts", None, None, False)) == [NOON], "its windows are judged"
@@ -132,7 +137,7 @@ def test_log_is_read_again_from_its_cut_and_what_landed_there_is_past(connection
 
 
 @pytest.mark.usefixtures("_probed")
-def test_log_that_ends_before_what_was_read_is_read_on_from_there(connection: Connection) -> None:
+def test_log_that_ends_before_what_was_read_is_cut_there(connection: Connection) -> None:
     land(connection, 0, 40, (1, 0))
     land(connection, 40, 100, (2, 40))
     assert compare(connection, 0, 70) == {0: 70}
@@ -145,16 +150,17 @@ def test_log_that_ends_before_what_was_read_is_read_on_from_there(connection: Co
 def test_log_that_is_cut_twice_is_read_from_the_earlier_cut(connection: Connection) -> None:
     land(connection, 0, 100, (1, 0))
     compare(connection, 0, 100)
-    land(connection, 40, 80, (2, 40))
+    land(connection, 40, 45, (2, 40))
+    land(connection, 55, 80, (2, 55))
     assert compare(connection, 0, 60, 3) == {0: 60}
-    assert list_landed(connection, "cuts", [of(0, 100)]) == (of(0, 60),)
+    assert list_landed(connection, "cuts", [of(0, 100)]) == (of(0, 45), of(55, 60)), "what is past stays past"
     assert compare(connection, 0, 20, 4) == {0: 20}
     land(connection, 20, 30, (4, 20))
     assert list_landed(connection, "cuts", [of(0, 100)]) == (of(0, 30),), "what landed before the last cut is past"
 
 
 @pytest.mark.usefixtures("_probed")
-def test_what_expires_after_a_cut_is_a_hole_that_a_person_gives_up(connection: Connection) -> None:
+def test_what_expires_after_a_cut_is_a_hole_to_give_up(connection: Connection) -> None:
     land(connection, 0, 100, (1, 0))
     compare(connection, 0, 200)
     connection.execute("UPDATE onceover.kafka_partition SET reach = 90 WHERE pipeline = 'cuts'")  # as a plan does
@@ -194,7 +200,7 @@ def test_what_a_deleted_topic_held_since_its_cut_is_a_hole(connection: Connectio
     assert frontiers.read_holes(connection, "cuts") == [of(40, 120)]
 
 
-def test_log_of_which_more_landed_meanwhile_is_not_compared(connection: Connection) -> None:
+def test_log_of_which_more_landed_meanwhile_is_left(connection: Connection) -> None:
     land(connection, 0, 40, (2, 0))
     landed = list_landed_epochs(connection, "cuts", LOG)
     land(connection, 70, 80, (2, 70))
