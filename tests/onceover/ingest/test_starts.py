@@ -75,9 +75,7 @@ class ProbeOfCutLog:
 
 
 @pytest.mark.parametrize("sink", ["append", "transactional"])
-def test_cut_log_is_read_from_its_cut_on(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch, sink: str
-) -> None:
+def test_cut_log_is_read_from_its_cut_on(connection: Connection, monkeypatch: pytest.MonkeyPatch, sink: str) -> None:
     monkeypatch.setattr(log_cuts, "LogProbe", ProbeOfCutLog)
     name = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS).name
     epoch = drivers.acquire(connection, name, "test")
