@@ -245,13 +245,11 @@ def _certify(connection: Connection, known: RegisteredPipeline, values: dict[str
     connection.execute(
         """
         INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
-          code_version, last_landing, landings, accounted, frozen_length, records, high1, low1, high2, low2, who, why)
-        SELECT %(name)s, w.window_start, w.window_end, w.version, 'ledger', 1, 'bench', l.last, l.landings,
-          jsonb_build_array(jsonb_build_array(%(generation)s::text, 0, 0, l.batch_id)), l.bytes, w.records, w.high1,
-          w.low1, w.high2, w.low2, 'bench', 'bench'
+          code_version, last_landing, landings, frozen_length, records, high1, low1, high2, low2, who, why)
+        SELECT %(name)s, w.window_start, w.window_end, w.version, 'ledger', 1, 'bench', l.last, l.landings, l.bytes,
+          w.records, w.high1, w.low1, w.high2, w.low2, 'bench', 'bench'
         FROM onceover."window" w JOIN (
-          SELECT window_start, max(landing_id) AS last, count(*) AS landings, max(byte_end) AS bytes,
-            max(batch_id) AS batch_id
+          SELECT window_start, max(landing_id) AS last, count(*) AS landings, max(byte_end) AS bytes
           FROM onceover.landing WHERE pipeline = %(name)s GROUP BY window_start) l USING (window_start)
         WHERE w.pipeline = %(name)s
         """,

@@ -220,22 +220,18 @@ _STATEMENTS = (
     """,
     "ANALYZE onceover.landing",
     'ANALYZE onceover."window"',
-    # Certified as soon as the last of its records had landed, with what was accounted for then.
+    # Certified as soon as the last of its records had landed.
     f"""
     INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
-      code_version, last_landing, landings, accounted, frontiers, frozen_length, {_DIGEST}, aggregate_records,
+      code_version, last_landing, landings, frozen_length, {_DIGEST},
       aggregate_rows, aggregate_hash, who, why)
-    SELECT %(name)s, w.window_start, w.window_end, w.version, 'ledger', 1, %(code)s, l.last, 2 * %(size)s, a.accounted,
-      a.frontiers, l.bytes, w.records, w.high1, w.low1, w.high2, w.low2, w.records, 1,
+    SELECT %(name)s, w.window_start, w.window_end, w.version, 'ledger', 1, %(code)s, l.last, 2 * %(size)s,
+      l.bytes, w.records, w.high1, w.low1, w.high2, w.low2, 1,
       ('x' || left(h, 16))::bit(64)::bigint || ':' || ('x' || right(h, 16))::bit(64)::bigint, 'bench', 'bench'
     FROM onceover."window" w JOIN (
       SELECT window_start, max(landing_id) AS last, max(byte_end) AS bytes
       FROM onceover.landing WHERE pipeline = %(name)s GROUP BY 1) l USING (window_start),
-      LATERAL (SELECT (extract(epoch FROM w.window_end - %(start)s) / %(seconds)s + %(size)s)::bigint
-        * (%(own)s + %(before)s) AS e, md5(ROW('a'::text, w.records)::text) AS h) c,
-      LATERAL (SELECT jsonb_agg(jsonb_build_array(%(generation)s::text, p, 0, e) ORDER BY p) AS accounted,
-        jsonb_agg(jsonb_build_array(%(generation)s::text, p, e) ORDER BY p) AS frontiers
-        FROM generate_series(0, %(partitions)s - 1) p) a
+      LATERAL (SELECT md5(ROW('a'::text, w.records)::text) AS h) c
     WHERE w.pipeline = %(name)s AND w.window_end <= {_MOMENT.format("(%(batches)s - %(size)s)")}
     """,
     """

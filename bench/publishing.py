@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 from datetime import datetime
 
 from psycopg import sql
@@ -21,7 +20,6 @@ from onceover.ledger.repair_requests import RepairRequest
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import sum_digests
 from onceover.model.finding import Finding
-from onceover.model.offsets import OffsetRange
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.repair.publish import ProvedWindow, publish
 
@@ -41,10 +39,10 @@ def run() -> tuple[list[Row], list[str]]:
         correct: list[bool] = []
 
         def ours() -> float:
-            request, claimed, accounted = _claim(connection, ledger)
+            request, claimed = _claim(connection, ledger)
             rows = _stage(connection, ledger, request.stage, len(correct))
             started = time.monotonic()
-            done = sum(publish(connection, ledger.known, request, _prove(each, accounted)) for each in claimed)
+            done = sum(publish(connection, ledger.known, request, _prove(each)) for each in claimed)
             took = time.monotonic() - started
             ledger.known.table.unstage(connection, request.stage)
             correct.append(done == windows and _read(connection, ledger) == rows)
@@ -70,21 +68,19 @@ def run() -> tuple[list[Row], list[str]]:
     return [row], [f"{1000 * seconds / windows:.1f} ms a window, {1000 * peer / windows:.1f} for the rows alone"]
 
 
-def _claim(
-    connection: Connection, ledger: LargeLedger
-) -> tuple[RepairRequest, list[ClaimedWindow], Sequence[OffsetRange]]:
+def _claim(connection: Connection, ledger: LargeLedger) -> tuple[RepairRequest, list[ClaimedWindow]]:
     windows: dict[datetime, list[Finding]] = {large_ledger.start_of(n): [] for n in range(ledger.windows)}
     request_id = repair_requests.create_request(connection, ledger.known.name, "bench", "bench", windows)
     request = repair_requests.read_request(connection, ledger.known.name, request_id)
-    claimed, accounted = repair_requests.claim(connection, request)
-    return request, claimed, accounted
+    claimed, _ = repair_requests.claim(connection, request)
+    return request, claimed
 
 
-def _prove(claimed: ClaimedWindow, accounted: Sequence[OffsetRange]) -> ProvedWindow:
+def _prove(claimed: ClaimedWindow) -> ProvedWindow:
     ranges = tuple(RebuiltRange(*part) for landing in claimed.landings for part in landing.parts)
     digest = sum_digests(each.digest for each in ranges)
     rebuilt = RebuiltWindow(digest, digest.records, 0, ranges)
-    return ProvedWindow(claimed, rebuilt, accounted)
+    return ProvedWindow(claimed, rebuilt)
 
 
 def _stage(connection: Connection, ledger: LargeLedger, stage: str, number: int) -> list[tuple[datetime, str, int]]:

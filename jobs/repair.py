@@ -9,8 +9,8 @@ from onceover.context import open_pipeline
 from onceover.entrypoint import run
 from onceover.fault_points import FaultPoint
 from onceover.ledger import repair_requests
+from onceover.repair.groups import repair_groups
 from onceover.repair.refill import is_waiting, refill
-from onceover.repair.rounds import run_rounds
 from onceover.spark.session import open_session
 
 
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
         with open_session(f"onceover repair {registered.name}") as spark:
             refill(spark, context, registered, request.request_id)
             request = repair_requests.read_request(ledger, registered.name, request.request_id)
-            outcome = run_rounds(spark, context, registered, request, fault_point)
+            outcome = repair_groups(spark, context, registered, request, fault_point)
     print(
         f"request {request.request_id}: {len(request.window_starts)} windows, {outcome.published} repaired, "
         f"{outcome.changed} changed meanwhile, {outcome.failed} failed, {outcome.blocked} of them blocked"

@@ -9,8 +9,9 @@ from tests.docs.pages import DOCS, PAGES, Page, read
 
 WIDTH = 120
 NAMES = (
-    *("backup", "benchmarks", "concepts", "decisions", "deployment", "development", "maintenance", "observability"),
+    *("architecture", "backup", "benchmarks", "concepts", "decisions", "deployment", "development", "maintenance"),
     *(
+        "observability",
         "offsets",
         "operations",
         "pace",

@@ -22,7 +22,7 @@ from onceover.model.gap import Reason
 from onceover.model.pipeline import OFFSET_STORES, IngestPolicy
 from onceover.observability.metrics import METRICS, UP
 
-CONCEPTS, REFERENCE = read("docs/concepts.md"), read("docs/pipeline-reference.md")
+REFERENCE = read("docs/pipeline-reference.md")
 
 
 def column(page: str, heading: str, number: int = 0) -> list[str]:
@@ -38,7 +38,7 @@ def test_findings_table_has_every_kind_and_every_loss() -> None:
 
 
 def test_crash_table_has_every_step_of_a_batch_in_order() -> None:
-    table = CONCEPTS.section("What a crash leaves behind")
+    table = read("docs/architecture.md").section("What a crash leaves behind")
     named = [cells[0] for cells in rows(table)]
     assert named[: len(Step)] == [str(step).replace("_", " ") for step in Step]
     assert [step for step in (*RepairStep, *CompactStep) if f"`{step}`" not in table] == []

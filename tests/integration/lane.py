@@ -46,9 +46,9 @@ from onceover.raw.layout import Layout
 from onceover.raw.store import RawStore, open_store
 from onceover.raw.window_files import WindowFiles
 from onceover.recovery.job import RebuildResult, rebuild_pipeline
+from onceover.repair.groups import repair_groups
 from onceover.repair.refill import refill
 from onceover.repair.reread import RereadPlan, plan_reread, request_reread
-from onceover.repair.rounds import run_rounds
 from onceover.repair.service import Confirmation, confirm
 from onceover.spark.contract_check import check_contract
 from onceover.spark.contract_diff import check_change
@@ -155,7 +155,7 @@ class Lane:
             pipeline, ledger = context.read_registration(), context.ledger
             refill(self.spark, context, pipeline, request_id, patience=5.0)
             request = repair_requests.read_request(ledger, self.name, request_id)
-            run_rounds(self.spark, context, pipeline, request, FaultPoint())
+            repair_groups(self.spark, context, pipeline, request, FaultPoint())
             return confirm(context, request_id)
 
     def reread(self, minute: float) -> tuple[RereadPlan, Confirmation | None]:

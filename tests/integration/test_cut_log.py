@@ -115,13 +115,15 @@ def test_what_expires_after_a_cut_is_a_loss_to_accept(lanes: Lanes, stack: Stack
     land_cut_and_grow(lane, stack)
     assert lane.detect().judged == 0, "what landed counts as before"
     expire(lane, 5)
-    lane.ingest()
+    with lane.driver() as driver:
+        driver.turn()
     with lane.ledger() as ledger:
         (hole,) = read_holes(ledger, lane.name)
     assert (hole.start, hole.end) == (3, 5)
     accept = ["accept-loss", lane.name, str(hole), "--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:15Z"]
     done = run(*accept, "--reason", "INC-9: an unclean election")
     assert done.returncode == 0, done.stderr
+    lane.ingest()
     repair(lane)
     assert lane.aggregates() == {(0.0, "a"): (4, 6, 3), (5.0, "a"): (2, 11, 6), (10.0, "a"): (2, 165, 83)}
     assert count_certified(lane) == 3

@@ -92,7 +92,7 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
     wrong, request_id = lane.aggregates(), lane.detect().request_id or 0
     with lane.ledger() as ledger:
         seen = read_evidence(ledger, lane.name, None, None, True)
-        assert certify_from_ledger(ledger, before, [(seen.evidence[0], ())], seen.accounted, "me", "a look") == []
+        assert certify_from_ledger(ledger, before, [(seen.evidence[0], ())], "me", "a look") == []
     again = pytest.raises(ContractChangedError, match="version 2 of its contract meanwhile")
     with again:
         repair_as(lane, before, request_id)

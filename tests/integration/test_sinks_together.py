@@ -16,7 +16,7 @@ from tests.integration.sink_kills import MISCOUNTED, TRANSACTIONAL, Killed, Kill
 from onceover.fault_points import AnyStep, FaultPoint, RepairStep, Step
 from onceover.ledger import repair_requests
 from onceover.ledger.drivers import as_driver
-from onceover.repair.rounds import run_rounds
+from onceover.repair.groups import repair_groups
 from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
@@ -138,7 +138,7 @@ def test_repair_beside_killed_batches_publishes_nothing_stale(lanes: Lanes, at: 
     beside = Beside(at, ingest_under_kills)
     with lane.open() as context:
         request = repair_requests.read_request(context.ledger, lane.name, request_id)
-        run_rounds(lane.spark, context, context.read_registration(), request, beside)
+        repair_groups(lane.spark, context, context.read_registration(), request, beside)
     assert beside.has_fired
     assert lane.aggregates() == compute_expected(lane), "as the batches left them, or as the repair did with all"
     require_certified(lane, 2)

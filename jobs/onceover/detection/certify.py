@@ -11,14 +11,12 @@ from onceover.ledger.database import Connection
 from onceover.ledger.findings import record_findings, resolve_findings
 from onceover.ledger.windows import cut_into_chunks
 from onceover.model.finding import Evidence, Finding
-from onceover.model.offsets import OffsetRange
 
 
 def certify_from_ledger(
     connection: Connection,
     registered: RegisteredPipeline,
     right: Iterable[tuple[Evidence, Sequence[Finding]]],
-    ranges: Sequence[OffsetRange],
     who: str,
     why: str,
 ) -> list[datetime]:
@@ -51,7 +49,6 @@ def certify_from_ledger(
                     window_end=evidence.window_end,
                     version=evidence.version,
                     landing_set=evidence.landing_set,
-                    accounted=ranges,
                     frozen_length=evidence.expected_length,
                     digest=evidence.expected,
                     aggregates=fingerprints[start],

@@ -12,12 +12,10 @@ from onceover.ledger.certificates import FROZEN
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count, read_digest
-from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.windows import count_open_windows
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence, Finding
 from onceover.model.finding_kinds import Kind
-from onceover.model.offsets import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,6 @@ class EvidenceSnapshot:
     """One consistent view: evidence of each closed window that is not certified, or of all closed ones on request."""
 
     evidence: tuple[Evidence, ...]
-    accounted: tuple[OffsetRange, ...]
     in_flight: frozenset[int]
     findings: tuple[Finding, ...]  # of the pipeline
     blocked: frozenset[datetime]
@@ -148,7 +145,6 @@ def read_evidence(
         rows = connection.execute(_EVIDENCE, {"pipeline": pipeline, "starts": starts}).fetchall()
         return EvidenceSnapshot(
             evidence=tuple(_build_evidence(row) for row in rows),
-            accounted=tuple(read_accounted(connection, pipeline)),
             in_flight=list_in_flight(connection, pipeline),
             findings=(
                 *_find_unfinished_batches(connection, pipeline),

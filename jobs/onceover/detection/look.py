@@ -16,7 +16,6 @@ from onceover.detection.evidence import read_evidence, read_versions
 from onceover.ledger import batches
 from onceover.ledger.database import Connection
 from onceover.model.finding import Evidence, Finding, is_right, judge_window
-from onceover.model.offsets import OffsetRange
 from onceover.model.raw_file import CompactedFile
 from onceover.model.window import WindowRange
 
@@ -53,7 +52,6 @@ class Look:
 
     judgements: tuple[Judgement, ...]
     changing: int
-    accounted: tuple[OffsetRange, ...]
     in_flight: frozenset[int]
     findings: tuple[Finding, ...]
     blocked: frozenset[datetime]
@@ -123,7 +121,6 @@ def _look_once(
     return Look(
         judgements=judgements,
         changing=len(seen.evidence) - len(steady),
-        accounted=seen.accounted,
         in_flight=in_flight | seen.in_flight,
         findings=seen.findings,
         blocked=seen.blocked,

@@ -135,7 +135,6 @@ def detect(
         connection,
         registered,
         [(j.evidence, j.findings) for j in keep if j.is_right and not j.evidence.is_certified],
-        judged.accounted,
         who,
         reason,
     )

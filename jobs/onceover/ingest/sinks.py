@@ -2,7 +2,7 @@
 
 Both are at-least-once from Kafka's side. With `append` a batch that is killed between its rows and its landings is
 counted twice after its replay, until a repair; with `transactional` it is counted by both or by neither, and what has
-landed is never read again. docs/sinks.md helps to choose, docs/development.md says how to add another.
+landed is never read again. docs/sinks.md helps to choose, docs/architecture.md says how to add another.
 """
 
 from __future__ import annotations

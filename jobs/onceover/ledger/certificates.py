@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -18,13 +17,12 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns, read_count, read_digest
-from onceover.ledger.gap_sets import parse_ranges, parse_spans, ranges_as_json, spans_as_json, store_gaps
 from onceover.ledger.landings import read_landings_up_to
+from onceover.ledger.offset_columns import parse_spans, spans_as_json
 from onceover.ledger.windows import lock_windows
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
 from onceover.model.log_history import EpochSpan
-from onceover.model.offsets import OffsetRange, compute_frontier, subtract
 
 EXACT, BUT_FOR_LOSSES = "exact", "exact but for accepted losses"
 
@@ -48,14 +46,13 @@ class RawProof:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """One window as it was judged: the version, the landings and offset ranges that were used, and the result. `extras`
+    """One window as it was judged: the version, the landings that were used, and the result. `extras`
     are records that count though they have landed nowhere; the ledger alone certifies no window with one."""
 
     window_start: datetime
     window_end: datetime
     version: int
     landing_set: Sequence[int]
-    accounted: Sequence[OffsetRange]
     frozen_length: int
     digest: Digest
     aggregates: Fingerprint
@@ -70,7 +67,6 @@ class StoredCertificate:
     """A certificate, with the facts to recompute it from."""
 
     claimed: ClaimedWindow
-    accounted: tuple[OffsetRange, ...]
     extras: tuple[EpochSpan, ...]
     digest: Digest
     frozen_length: int
@@ -85,7 +81,6 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
     The certificate also states the window's accepted losses.
     """
     raw = stated.raw
-    spans, gap_set_id = store_gaps(connection, registered.name, stated.accounted)
     row = connection.execute(
         """
         WITH lost AS (
@@ -94,16 +89,16 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             AND relanded_at IS NULL
         ), fresh AS (
           INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
-            code_version, last_landing, landings, accounted, frontiers, frozen_length, records, high1, low1, high2,
-            low2, aggregate_records, aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, by_value,
-            before, after, who, why, losses, verdict, extras, gap_set_id)
+            code_version, last_landing, landings, frozen_length, records, high1, low1, high2, low2,
+            aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, by_value,
+            before, after, who, why, losses, verdict, extras)
           SELECT %(pipeline)s, %(start)s, %(end)s, %(version)s, %(basis)s, %(contract_version)s,
-            %(code_version)s, %(last_landing)s, %(landings)s, %(accounted)s, %(frontiers)s, %(frozen_length)s,
-            %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s, %(records)s, %(rows)s, %(hash)s,
+            %(code_version)s, %(last_landing)s, %(landings)s, %(frozen_length)s,
+            %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s, %(rows)s, %(hash)s,
             %(repair_id)s, %(lines_read)s, %(duplicates)s, %(by_value)s, %(before)s, %(after)s, %(who)s, %(why)s,
             lost.ids,
             CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END,
-            %(extras)s, %(gap_set_id)s
+            %(extras)s
           FROM lost RETURNING certificate_id, basis, losses)
         UPDATE onceover."window" SET certificate_id = fresh.certificate_id, certified_version = %(version)s,
           certified_basis = CASE WHEN fresh.losses = '{}' THEN fresh.basis ELSE 'loss' END,
@@ -121,9 +116,6 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             "code_version": __version__,
             "last_landing": max(stated.landing_set, default=0),
             "landings": len(stated.landing_set),
-            "accounted": Jsonb(ranges_as_json(spans)),
-            "gap_set_id": gap_set_id,
-            "frontiers": Jsonb(_frontiers(stated.accounted)),
             "frozen_length": stated.frozen_length,
             **digest_columns(stated.digest),
             "rows": stated.aggregates.rows,
@@ -144,23 +136,13 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
     return int(row["certificate_id"]) if row else 0
 
 
-def _frontiers(accounted: Sequence[OffsetRange]) -> list[list[str | int]]:
-    """Return the end of each Kafka partition's first unbroken range: [generation, kafka_partition, frontier]."""
-    pieces_by_source = groupby(sorted(accounted), key=lambda r: r.source)
-    return [
-        [source.generation, source.kafka_partition, compute_frontier((ranges := list(pieces))[0].start, ranges)]
-        for source, pieces in pieces_by_source
-    ]
-
-
 def read_certificate(connection: Connection, pipeline: str, window_start: datetime) -> StoredCertificate:
     """Return the window's certificate. Raises TerminalError if it has none, or its raw has expired."""
     row = connection.execute(
         f"""
         SELECT w.window_end, w.expired_at, w.version AS window_version, c.*, w.records AS w_records, w.high1 AS w_high1,
-          w.low1 AS w_low1, w.high2 AS w_high2, w.low2 AS w_low2, {FROZEN} AS text_frozen, g.gaps, {COMPACTED_COLUMNS}
+          w.low1 AS w_low1, w.high2 AS w_high2, w.low2 AS w_low2, {FROZEN} AS text_frozen, {COMPACTED_COLUMNS}
         FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-        LEFT JOIN onceover.gap_set g USING (gap_set_id)
         LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
         WHERE w.pipeline = %s AND w.window_start = %s
         """,
@@ -187,7 +169,6 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
             certified=None,
             compacted=parse_compacted(row),
         ),
-        accounted=subtract(parse_ranges(row["accounted"]), parse_ranges(row["gaps"] or ())),
         extras=parse_spans(row["extras"]),
         digest=read_digest(row),
         frozen_length=row["text_frozen"],

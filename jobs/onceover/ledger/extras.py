@@ -7,9 +7,8 @@ from datetime import datetime
 
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.database import Connection
-from onceover.ledger.gap_sets import parse_spans
 from onceover.ledger.landed_offsets import read_accounted
-from onceover.ledger.offset_columns import GIVEN, range_arrays, read_range
+from onceover.ledger.offset_columns import GIVEN, parse_spans, range_arrays, read_range
 from onceover.model.log_history import EpochSpan, cut_at_epochs, intersect_spans
 from onceover.model.offsets import OffsetRange, intersect
 

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.windows import cut_into_chunks, lock_windows
 from onceover.model.dag_run import DagRun
@@ -145,4 +147,16 @@ def add_refilled(connection: Connection, pipeline: str, request_id: int, starts:
         "INSERT INTO onceover.repair (request_id, pipeline, window_start, findings) VALUES (%s, %s, %s, %s) "
         "ON CONFLICT DO NOTHING",
         [(request_id, pipeline, start, Jsonb([Finding(Kind.HOLE, {"refilled": True})])) for start in starts],
+    )
+
+
+def clear_dead_stages(connection: Connection, registered: RegisteredPipeline) -> None:
+    """Delete the rows that killed repairs have staged: those of requests without a claim that is alive."""
+    connection.execute(
+        sql.SQL(
+            "DELETE FROM {} WHERE starts_with(_stage, 'request:') AND NOT EXISTS ("
+            'SELECT FROM onceover."window" w WHERE w.pipeline = %s AND w.claimed_until >= clock_timestamp() '
+            "AND starts_with(_stage, w.claimed_by || ':'))"
+        ).format(registered.table.staging),
+        [registered.name],
     )

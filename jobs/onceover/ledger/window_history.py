@@ -77,9 +77,9 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
         "certificates": list(
             connection.execute(
                 """
-                SELECT certificate_id, version, basis, contract_version, code_version, landings, accounted,
+                SELECT certificate_id, version, basis, contract_version, code_version, landings,
                   frozen_length, records, high1, low1, high2, low2, aggregate_rows, who, why, created_at, revoked_at,
-                  revoked_why, verdict, gap_set_id,
+                  revoked_why, verdict,
                   (SELECT coalesce(jsonb_agg(jsonb_build_array(lower(r), upper(r) - 1)), '[]') FROM unnest(losses) r)
                     AS losses
                 FROM onceover.certificate WHERE pipeline = %(pipeline)s AND window_start = %(start)s

@@ -24,7 +24,7 @@ from onceover.ledger import repair_requests
 from onceover.ledger.database import DatabaseError
 from onceover.ledger.landings import count_landed_lines
 from onceover.ledger.windows import list_untried
-from onceover.repair.rounds import run_rounds
+from onceover.repair.groups import repair_groups
 from onceover.repair.service import Confirmation, confirm
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class EagerRepair:
         registered = context.require_same_contract()
         request = repair_requests.read_request(context.ledger, registered.name, detection.request_id)
         with attempt():
-            run_rounds(self._spark, context, registered, request, self._fault_point)
+            repair_groups(self._spark, context, registered, request, self._fault_point)
         done = confirm(context, request.request_id)
         log.info(
             "eager repair, request %d: %d windows certified, %d failed",

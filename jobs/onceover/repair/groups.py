@@ -4,7 +4,22 @@ and holds no window of a later group."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
 from typing import TypeVar
+
+from pyspark.sql import SparkSession
+
+from onceover.context import PipelineContext
+from onceover.detection.cuts import compare_log
+from onceover.fault_points import FaultPoint, RepairStep
+from onceover.ledger import repair_requests
+from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.landings import count_landed_lines
+from onceover.ledger.request_list import clear_dead_stages
+from onceover.repair.claims import ClaimRenewer
+from onceover.repair.job import RepairOutcome, RepairRun
+from onceover.repair.progress import WindowProgress
 
 MOST_WINDOWS = 2_000
 RECORDS_A_CORE = 2_000_000  # some seconds of reading
@@ -28,3 +43,38 @@ def group_windows(
         size += records
     if group:
         yield group
+
+
+def repair_groups(
+    spark: SparkSession,
+    context: PipelineContext,
+    registered: RegisteredPipeline,
+    request: repair_requests.RepairRequest,
+    fault_point: FaultPoint,
+) -> RepairOutcome:
+    """Claim and repair the request's windows, group by group, and drop the claims. What a killed run has left is what
+    the next run of the request begins with. The log is compared first, as detection does, for the request may be
+    old."""
+    ledger, total = context.ledger, RepairOutcome()
+    clear_dead_stages(ledger, registered)
+    is_compared = compare_log(context)
+    lines = count_landed_lines(ledger, registered.name, request.window_starts)
+    progress = WindowProgress(len(request.window_starts), sum(lines.values()))
+    repair = RepairRun(spark, context, registered, request, fault_point, progress)
+    most = RECORDS_A_CORE * spark.sparkContext.defaultParallelism
+
+    def count(start: datetime) -> int:
+        return lines.get(start, 0)
+
+    for starts in group_windows(request.window_starts, count, most):
+        group = replace(request, window_starts=tuple(starts))
+        claimed, accounted = repair_requests.claim(ledger, group, is_compared=is_compared)
+        try:
+            with ClaimRenewer(context.address("postgres"), registered.name, claimed):
+                fault_point.stop_after(RepairStep.CLAIMED)
+                total += repair.run(claimed, accounted)
+        finally:
+            if not ledger.broken:
+                repair_requests.drop_claims(ledger, registered.name, claimed)
+        progress.finish(len(starts), sum(map(count, starts)))
+    return total

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.errors import AccessDeniedError, FencedError, is_denied
 from onceover.fault_points import FaultPoint, RepairStep
-from onceover.ledger import repair_requests
+from onceover.ledger import repair_requests, repair_tries
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.database import DatabaseError
 from onceover.model.claim import ClaimedWindow
@@ -122,7 +122,7 @@ class RepairRun:
                 reason = f"reading raw failed: {failures[claim.window_start]}"
                 outcome += self._record_failure(claim, reason, {RepairFailure.UNREADABLE_FILE})
             for claim in (claim for claim in claimed if claim.window_start not in failures):
-                outcome += self._judge(claim, rebuilt[claim.window_start], accounted)
+                outcome += self._judge(claim, rebuilt[claim.window_start])
         finally:
             if not self._connection.broken:
                 table.unstage(self._connection, stage)
@@ -146,7 +146,7 @@ class RepairRun:
             compacted,
         )
 
-    def _judge(self, claim: ClaimedWindow, rebuilt: RebuiltWindow, accounted: Sequence[OffsetRange]) -> RepairOutcome:
+    def _judge(self, claim: ClaimedWindow, rebuilt: RebuiltWindow) -> RepairOutcome:
         verdict = prove(claim, rebuilt)
         if rebuilt.unknown:
             reason = explain_unknown(self._context, rebuilt.unknown)
@@ -156,11 +156,11 @@ class RepairRun:
             reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
             return self._record_failure(claim, reason, verdict.failures, rebuilt, verdict)
         try:
-            proved = publish.ProvedWindow(claim, rebuilt, accounted, verdict.findings)
+            proved = publish.ProvedWindow(claim, rebuilt, verdict.findings)
             published = publish.publish(self._connection, self._registered, self._request, proved)
         except FencedError as error:
             log.warning("%s", error)
-            publish.reopen(self._connection, claim, str(error))
+            repair_tries.reopen(self._connection, claim, str(error))
             return RepairOutcome(changed=1)
         except publish.CountedTwiceError as error:
             return self._record_failure(claim, str(error), {RepairFailure.TWO_WINDOWS}, rebuilt, verdict)
@@ -185,7 +185,7 @@ class RepairRun:
     ) -> RepairOutcome:
         log.error("window %s: %s", format_moment(claim.window_start), reason)
         findings = add_failed_proof(reason, failures, verdict)
-        blocked = publish.record_failed_try(
+        blocked = repair_tries.record_failed_try(
             self._connection, self._registered, claim, reason, self._max_tries, failures, findings, rebuilt
         )
         return RepairOutcome(failed=1, blocked=int(blocked))

@@ -16,7 +16,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.repair_failure import RepairFailure, shows_damage
 from onceover.model.wording import pluralize
-from onceover.repair.readings import find_blind, list_readings
+from onceover.repair.claimed_ranges import find_blind, list_readings
 
 MAX_REASON: Final = 1_000  # characters of evidence
 _MAX_NAMED: Final = 3
@@ -25,11 +25,10 @@ _MAX_NAMED: Final = 3
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The result of a proof: `reasons` against publishing, if any, with their codes, and `findings` that raw showed
-    besides. Of the `doubtful` offsets raw holds other records than landed in this window; those may be spare."""
+    besides."""
 
     reasons: tuple[str, ...]
     findings: tuple[Finding, ...] = field(default=())
-    doubtful: tuple[OffsetRange, ...] = ()
     failures: frozenset[RepairFailure] = frozenset()
 
     @property
@@ -97,10 +96,8 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> Verdict:
             "records that landed nowhere, or elsewhere, are in more offset ranges than a certificate names; repair "
             "this window alone, which names more, or have ingest read them again",
         )
-    unproved = list_unproved_parts(claimed, rebuilt)
-    for part in unproved:
+    for part in list_unproved_parts(claimed, rebuilt):
         fail(RepairFailure.STRAY_RECORD if part.lacks_nothing else RepairFailure.LOST_LINE, str(part))
-    doubtful = [u.offsets for u in unproved if not u.landing.release and (u.lacks_nothing or u.is_as_many)]
     if claimed.certified is not None and rebuilt.digest.records < claimed.certified.records - claimed.may_go:
         fail(
             RepairFailure.FEWER_RECORDS,
@@ -115,7 +112,13 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> Verdict:
             f"the compacted file that replaced the window's text is missing or damaged: {rebuilt.compacted} of "
             f"{compacted.digest} count; put it back where `onceover explain` says",
         )
-    return Verdict(tuple(reasons), tuple(findings), coalesce(doubtful), frozenset(failures))
+    return Verdict(tuple(reasons), tuple(findings), frozenset(failures))
+
+
+def list_doubtful(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> tuple[OffsetRange, ...]:
+    """Return the offsets of which raw holds other records than landed in this window; those may be spare."""
+    unproved = (part for part in list_unproved_parts(claimed, rebuilt) if not part.landing.release)
+    return coalesce(part.offsets for part in unproved if part.lacks_nothing or part.is_as_many)
 
 
 # A Kafka partition with its leader epoch; or with a release from quarantine, or the landing with exact IDs.

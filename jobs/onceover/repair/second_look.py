@@ -26,7 +26,7 @@ from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
 from onceover.raw.window_files import WindowFiles
 from onceover.repair.folded import FoldedRebuild
-from onceover.repair.proof import prove
+from onceover.repair.proof import list_doubtful
 
 
 def look_again(
@@ -37,20 +37,15 @@ def look_again(
 ) -> dict[datetime, RebuiltWindow]:
     """Return the windows, and those that are rebuilt otherwise once it is known which of their records landed nowhere.
     Reads these again; `aggregate` and `select_lines` follow."""
-    doubtful = list_doubtful(claimed, rebuilt)
-    spare = {start: ids for start, each in doubtful.items() if (ids := find_spare(context, start, each))}
+    read = {claim.window_start: claim for claim in claimed if claim.window_start in rebuilt}
+    spare = {
+        start: ids
+        for start, claim in read.items()
+        if (doubtful := list_doubtful(claim, rebuilt[start])) and (ids := find_spare(context, start, doubtful))
+    }
     beside = {start: found for start, each in rebuilt.items() if (found := find_beside(context, each))}
     again = rebuild.look_again(beside, spare)
     return {start: each for start, each in rebuilt.items() if start not in {*spare, *beside}} | again
-
-
-def list_doubtful(
-    claimed: Iterable[ClaimedWindow], rebuilt: Mapping[datetime, RebuiltWindow]
-) -> dict[datetime, Sequence[OffsetRange]]:
-    """Return by window the offsets of which raw holds other records than landed in it."""
-    read = {claim.window_start: claim for claim in claimed if claim.window_start in rebuilt}
-    doubtful = {start: prove(claim, rebuilt[start]).doubtful for start, claim in read.items()}
-    return {start: ranges for start, ranges in doubtful.items() if ranges}
 
 
 def find_spare(

@@ -21,8 +21,7 @@ from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange, coa
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
 from onceover.model.window import to_ms
-from onceover.repair.pieces import list_releases
-from onceover.repair.readings import find_blind, list_readings
+from onceover.repair.claimed_ranges import find_blind, list_readings, list_releases
 
 
 @dataclass(frozen=True, slots=True)

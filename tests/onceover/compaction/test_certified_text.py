@@ -22,7 +22,7 @@ LANDINGS = tuple(ClaimedLanding(n, ((WHOLE, HELD),), spans=(EpochSpan(WHOLE, n),
 
 def test_record_of_two_leader_epochs_keeps_a_window_as_text() -> None:
     claimed = ClaimedWindow(1, START, START + timedelta(hours=1), UUID(int=1), 1, LANDINGS, None)
-    certified = StoredCertificate(claimed, (), (), HELD, 900, True, "raw", HELD)
+    certified = StoredCertificate(claimed, (), HELD, 900, True, "raw", HELD)
     due, ranges = CompactionDue(START, HELD, 900), tuple(RebuiltRange(WHOLE, HELD, leader_epoch=n) for n in (1, 2))
     rebuilt = RebuiltWindow(HELD, 4, 900, ranges, repeated=2)
     assert _find_difference(due, certified, rebuilt) == (

@@ -31,11 +31,11 @@ def repair(connection: Connection, registered: RegisteredPipeline, row: Sequence
     """Publish the row as a repair that rebuilt the window from raw; return the repair's number."""
     request_id = create_request(connection, registered.name, "test", "a test", {NOON: []}, unblock=True)
     request = read_request(connection, registered.name, request_id)
-    (claimed,), accounted = claim(connection, request)
+    (claimed,), _ = claim(connection, request)
     _stage(connection, registered, request.stage, row)
     held = RebuiltRange(OffsetRange(KafkaPartition("0a1b2c3d", 0), 0, 1), Digest(1, 1, 2, 3, 4))
     rebuilt = RebuiltWindow(held.digest, 1, 90, (held,))
-    assert publish(connection, registered, request, ProvedWindow(claimed, rebuilt, accounted))
+    assert publish(connection, registered, request, ProvedWindow(claimed, rebuilt))
     return claimed.repair_id
 
 

@@ -24,6 +24,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.windows import WindowState
+from onceover.model.offsets import OffsetRange
 from onceover.observability import snapshot
 from onceover_local.stack import Stack
 
@@ -80,6 +81,9 @@ READS: dict[str, Callable[[Connection], object]] = {
     "overdue windows": lambda c: report_overdue(c, HISTORY.name, 10**13),
     "committed offsets": lambda c: frontiers.read_committed_offsets(c, HISTORY.name, HISTORY.generation),
     "extras": lambda c: extras.list_extras(c, HISTORY.name),
+    "landed of extras": lambda c: extras.list_landed_spans(
+        c, HISTORY.name, [OffsetRange(HISTORY.source(0), start, start + 1) for start in (5, 7_000, 900_000)]
+    ),
     "cutovers": lambda c: plan_cutovers(c, HISTORY.name),
     "accounted offsets": lambda c: landed_offsets.read_accounted(c, HISTORY.name),
 }

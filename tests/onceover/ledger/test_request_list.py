@@ -8,11 +8,12 @@ from datetime import timedelta
 import pytest
 from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
+from psycopg import sql
 
 from onceover.errors import UsageError
 from onceover.ledger import repair_requests
 from onceover.ledger.database import Connection
-from onceover.ledger.request_list import cancel_request, find_killed, find_queued, list_requests
+from onceover.ledger.request_list import cancel_request, clear_dead_stages, find_killed, find_queued, list_requests
 from onceover.model.claim import ClaimedWindow
 from onceover.model.dag_run import DagRun
 from onceover.model.window import WindowRange
@@ -138,3 +139,21 @@ def test_request_of_a_run_that_still_waits_is_queued(connection: Connection, led
     assert find_queued(connection, NAME, DagRun("repair_on_call", "now"), lambda _: True) is None
     set_states(connection, request, "confirmed", 0, 1, 2, 3)
     assert find_queued(connection, NAME, now, lambda _: True) is None
+
+
+def test_rows_that_killed_repairs_staged_are_cleared(connection: Connection, ledger: LargeLedger) -> None:
+    table, request = ledger.known.table, ask(connection)
+    claimed = claim(connection, request)
+    stages = [f"request:{request}:a", f"request:{request}0:b", "batch:1"]
+    for stage in stages:
+        table.stage(connection, stage, [f"{start_of(0).isoformat()}\ta\t5"])
+
+    def list_stages() -> list[str]:
+        rows = connection.execute(sql.SQL("SELECT DISTINCT _stage FROM {} ORDER BY 1").format(table.staging))
+        return [row["_stage"] for row in rows]
+
+    clear_dead_stages(connection, ledger.known)
+    assert list_stages() == ["batch:1", f"request:{request}:a"], "the claim of its request is alive"
+    repair_requests.drop_claims(connection, NAME, claimed)
+    clear_dead_stages(connection, ledger.known)
+    assert list_stages() == ["batch:1"]

@@ -91,7 +91,7 @@ class Written:
 
     def certify(self, minute: int) -> None:
         rows = self.windows(minute)
-        stated = Certificate(rows["window_start"], rows["window_end"], rows["version"], (), (), 0, sum_digests(()),
+        stated = Certificate(rows["window_start"], rows["window_end"], rows["version"], (), 0, sum_digests(()),
                              NOTHING, "test", "a test")  # fmt: skip
         certify(self.connection, self.known, stated)
 

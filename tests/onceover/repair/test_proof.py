@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.plain_pieces import split_ranges
@@ -20,8 +21,8 @@ from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
 from onceover.model.repair_failure import RepairFailure
-from onceover.repair.pieces import list_releases
-from onceover.repair.proof import Verdict, add_failed_proof, list_unproved_parts, prove
+from onceover.repair.claimed_ranges import list_releases
+from onceover.repair.proof import Verdict, add_failed_proof, list_doubtful, list_unproved_parts, prove
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 P0 = KafkaPartition("00000001", 0)
@@ -120,11 +121,25 @@ def test_spare_lines_are_doubtful_until_they_are_known() -> None:
     landed = digest(0, 10) - Digest(3, 8)
     claimed = replace(CLAIMED, landings=(ClaimedLanding(1, ((of(0, 10), landed),)),))
     rebuilt = replace(RIGHT, ranges=(RebuiltRange(of(0, 10), digest(0, 10)),))
-    before = prove(claimed, rebuilt)
-    assert (before.reasons, before.doubtful) == ((f"landing 1: raw holds 10 of 7 of {of(0, 10)}",), (of(0, 10),))
+    assert prove(claimed, rebuilt).reasons == (f"landing 1: raw holds 10 of 7 of {of(0, 10)}",)
+    assert list_doubtful(claimed, rebuilt) == (of(0, 10),)
     known = replace(rebuilt, digest=landed, lines=10, spare_lines=3, ranges=(RebuiltRange(of(0, 10), landed),))
     assert prove(claimed, known) == Verdict(())
     assert known.duplicates == 0
+
+
+@pytest.mark.parametrize(
+    ("held", "doubtful"),
+    [
+        (Digest(3, 7), ()),
+        (Digest(2, 7), ()),  # lost, so nothing to take out
+        (Digest(4, 7), (of(0, 10),)),
+        (Digest(3, 8), (of(0, 10),)),
+    ],
+)
+def test_offsets_with_other_records_than_landed_are_doubtful(held: Digest, doubtful: tuple[OffsetRange, ...]) -> None:
+    claimed = replace(CLAIMED, landings=(ClaimedLanding(1, ((of(0, 10), Digest(3, 7)),)),))
+    assert list_doubtful(claimed, replace(RIGHT, ranges=(RebuiltRange(of(0, 10), held),))) == doubtful
 
 
 def test_equal_count_with_another_digest_refuses_the_window() -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID
 
 import pytest
 from tests.raw_lines import date_record
@@ -16,15 +15,14 @@ from tests.raw_lines import date_record
 from onceover.ledger.landed_bytes import Covering, LandedBytes
 from onceover.lines.line_file import join_append
 from onceover.lines.reference import compute_digest, encode
-from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.log_history import NO_EPOCH, EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
-from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
+from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
 from onceover.raw.layout import Layout
 from onceover.repair import second_look
-from onceover.repair.second_look import find_beside, find_spare, list_doubtful, read_landed
+from onceover.repair.second_look import find_beside, find_spare, read_landed
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 P0, P1 = KafkaPartition("0badcafe", 0), KafkaPartition("0badcafe", 1)
@@ -103,21 +101,6 @@ def test_ids_that_no_landing_of_the_window_holds_are_spare(monkeypatch: pytest.M
         context: Any = SimpleNamespace(ledger=None, name="p", files=File(content))
         found.append(find_spare(context, START, [OffsetRange(P0, 2, 10)]))
     assert found == [tuple(OffsetRange(P0, a, b) for a, b in ((2, 3), (4, 5), (6, 7), (9, 10))), ()]
-
-
-def test_windows_with_other_records_than_landed_are_doubtful() -> None:
-    landing = ClaimedLanding(1, ((LANDED.offsets, LANDED.digest),))
-    claims = [
-        ClaimedWindow(n, START + timedelta(hours=n), START + timedelta(hours=n + 1), UUID(int=n), 1, (landing,), None)
-        for n in range(5)
-    ]
-    held = (digest(P0, 3, 7, 8), digest(P0, 3, 5, 7, 8), digest(P0, 3, 7, 9), digest(P0, 3, 7))
-    rebuilt = {
-        claim.window_start: RebuiltWindow(EMPTY, 0, 0, (RebuiltRange(LANDED.offsets, each),))
-        for claim, each in zip(claims, held, strict=False)
-    }
-    found = list_doubtful(claims, rebuilt)
-    assert found == {claims[n].window_start: (LANDED.offsets,) for n in (1, 2)}
 
 
 def test_strays_that_landed_under_no_such_epoch_are_beside(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ from onceover.errors import OnceoverError
 from onceover.fault_points import FaultPoint, RepairStep, Step
 from onceover.ledger import repair_requests
 from onceover.model.window import WindowRange
-from onceover.repair.rounds import run_rounds
+from onceover.repair.groups import repair_groups
 
 ROUNDS = 8  # of ingest, detection, repair and persons, until everything is certified
 ENDS_BATCH = (
@@ -240,7 +240,7 @@ class Replay:
                 with self.lane.open() as context:
                     registered = context.read_registration()
                     request = repair_requests.read_request(context.ledger, self.lane.name, request_id)
-                    run_rounds(self.lane.spark, context, registered, request, point)
+                    repair_groups(self.lane.spark, context, registered, request, point)
 
             self.repair = Stepped(body)
 

@@ -26,7 +26,6 @@ from onceover.model.window import Window
 from onceover.model.wording import format_records, pluralize
 
 _MOST: Final = 20
-_NOT_SHOWN: Final = ("accounted", "gap_set_id")  # long, and of use to a proof only
 
 
 def read_window(context: PipelineContext, window: Window) -> dict[str, Any]:
@@ -56,7 +55,7 @@ def read_window(context: PipelineContext, window: Window) -> dict[str, Any]:
             "landings": [{**row, "text": describe_marks(row) + (describe_origin(row) or "")} for row in landings],
             "findings": [_with_text(row, facts) for row in resolved],
             "repairs": [{**row, "text": describe_repair(row)} for row in repairs],
-            "certificates": [{k: v for k, v in row.items() if k not in _NOT_SHOWN} for row in certificates],
+            "certificates": list(certificates),
             "losses": [{**row, "text": describe_loss(row)} for row in losses],
             "left_out": {
                 "landings": len(rows["landings"]) - len(landings),

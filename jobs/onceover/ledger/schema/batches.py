@@ -84,7 +84,7 @@ CREATE TABLE onceover.batch_range (
   PRIMARY KEY (batch_id, generation, kafka_partition, start_offset),
   CHECK (start_offset < end_offset)
 );
-CREATE INDEX ON onceover.batch_range (generation, kafka_partition, end_offset);
+CREATE INDEX ON onceover.batch_range (generation, kafka_partition, end_offset, start_offset);
 CREATE INDEX ON onceover.batch_range (generation, kafka_partition, start_offset, end_offset);
 COMMENT ON TABLE onceover.batch_range IS 'The offset ranges that each batch reads, with the digest of what it read.';
 COMMENT ON COLUMN onceover.batch_range.oldest_record IS

@@ -69,17 +69,6 @@ COMMENT ON COLUMN onceover.repair.announced_at IS
   'When Airflow had an event of the pipeline''s asset about the rows that it published; NULL: not yet, or no new rows.';
 COMMENT ON COLUMN onceover.repair.announced_in IS 'The run of Airflow that last offered it as an event.';
 
-CREATE TABLE onceover.gap_set (
-  gap_set_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  fingerprint text NOT NULL,
-  gaps jsonb NOT NULL,
-  UNIQUE (pipeline, fingerprint)
-);
-COMMENT ON TABLE onceover.gap_set IS
-  'Offsets between the first and the last landed ones that had not landed, once for all certificates that say the '
-  'same: [generation, kafka_partition, start, end].';
-
 CREATE TABLE onceover.certificate (
   certificate_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   pipeline text NOT NULL,
@@ -91,8 +80,6 @@ CREATE TABLE onceover.certificate (
   code_version text NOT NULL,
   last_landing bigint NOT NULL,
   landings integer NOT NULL,
-  accounted jsonb NOT NULL,
-  gap_set_id bigint REFERENCES onceover.gap_set,
   frozen_length bigint NOT NULL,{DIGEST},
   aggregate_rows bigint,
   aggregate_hash text,
@@ -102,8 +89,6 @@ CREATE TABLE onceover.certificate (
   created_at timestamptz NOT NULL DEFAULT now(),
   revoked_at timestamptz,
   revoked_why text,
-  frontiers jsonb NOT NULL DEFAULT '[]',
-  aggregate_records bigint,
   lines_read bigint,
   duplicates bigint,
   by_value bigint,
@@ -120,9 +105,6 @@ COMMENT ON TABLE onceover.certificate IS 'That a window''s rows were right, by w
 COMMENT ON COLUMN onceover.certificate.last_landing IS
   'It rests on the window''s landings up to this one, 0: on none. A window''s landings are numbered as they landed.';
 COMMENT ON COLUMN onceover.certificate.landings IS 'The number of these landings then; rollups since have fewer.';
-COMMENT ON COLUMN onceover.certificate.accounted IS
-  'Offset ranges that were landed by then, but for the gaps of gap_set_id: [generation, kafka_partition, start, end].';
-COMMENT ON COLUMN onceover.certificate.frontiers IS 'Frontiers at that time: [generation, kafka_partition, frontier].';
 COMMENT ON COLUMN onceover.certificate.by_value IS
   'Records whose VALUE the repair evaluated again; the others count by the columns in their lines. NULL: raw not read.';
 COMMENT ON COLUMN onceover.certificate.losses IS 'The accepted losses that it states: ranges of loss_id.';

@@ -7,7 +7,7 @@ from onceover.model.digest import EMPTY
 from onceover.model.log_history import EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.release import Release
-from onceover.repair.readings import BLIND, find_blind, list_readings
+from onceover.repair.claimed_ranges import BLIND, find_blind, list_readings
 
 P0, P1 = KafkaPartition("00000001", 0), KafkaPartition("00000001", 1)
 FIRST, SECOND, OTHER = OffsetRange(P0, 0, 4), OffsetRange(P0, 4, 10), OffsetRange(P1, 0, 7)
