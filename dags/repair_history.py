@@ -17,8 +17,8 @@ be chosen. An empty choice never means all pipelines.
 - `choose`: no pipeline was chosen, or an unknown one. Start the backfill again with one from the list.
 - `days`: the backfill asked for days that have no run, and the error names them: they were not over yet, in UTC, or
   another run of them was going on. All that this run is for is done. Start a backfill of those days later.
-- `windows.detect`: a part does not answer, the day lies in the future, or Kafka's log was cut and no window is judged
-  until that is settled; the error in the log says which. Run `onceover doctor`, then clear the task.
+- `windows.detect`: a part does not answer, or the day lies in the future; the error in the log says which. Run
+  `onceover doctor`, then clear the task.
 - `windows.needed`: the detection left no result. Clear `windows.detect` and the tasks after it.
 - `windows.repair`: the Spark application failed. Fix what the last lines of the log name, then clear the task: running
   it twice is harmless.

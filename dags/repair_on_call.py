@@ -8,9 +8,8 @@ exactly what the dry run showed, and fails, naming the windows, if that has chan
 
 ### When a task is red
 
-- `windows.detect`: the times, the pipeline or the reason are invalid, a part does not answer, or Kafka's log was cut
-  and no window is judged until that is settled; the error in the log says which. Trigger again with correct values, or
-  run `onceover doctor`.
+- `windows.detect`: the times, the pipeline or the reason are invalid, or a part does not answer; the error in the log
+  says which. Trigger again with correct values, or run `onceover doctor`.
 - `windows.needed`: the detection left no result. Clear `windows.detect` and the tasks after it.
 - `windows.repair`: the Spark application failed. Fix what the last lines of the log name, then clear the task: running
   it twice is harmless.

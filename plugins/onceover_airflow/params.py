@@ -19,7 +19,7 @@ from onceover_airflow.run_request import chosen_name
 EVERY = "every pipeline"
 """The choice of all pipelines: never a default. Its space keeps it apart from every pipeline's name."""
 
-LOSSES = ("expired", "unreadable", "overwritten")
+LOSSES = ("expired", "unreadable")
 """Why offsets are lost, see `kind_of_loss`."""
 
 # A pattern rather than the format "date-time": Airflow checks that format only if another package is there, and with it
@@ -102,7 +102,7 @@ def kind_of_loss() -> Param:
         LOSSES[0],
         type="string",
         title="Kind",
-        description="Kafka no longer has them, no reader gets them, or a log that was cut had other records there.",
+        description="Kafka no longer has them, or no reader gets them.",
         enum=list(LOSSES),
     )
 

@@ -38,7 +38,7 @@ _WRONG: dict[str, tuple[Conf, ...]] = {
     ),
     "accept_loss": (
         {"offsets": "1f2e3d4c-0:13-12"}, {"offsets": "1f2e3d4c-0:0-" + "9" * 18}, {"offsets": "1f2e3d4c-99999:0-1"},
-        {"kind": "overwritten"}, {"kind": "unreadable"},
+        {"kind": "unreadable"},
     ),
 }  # fmt: skip
 _FIELDS: dict[str, tuple[Conf, ...]] = {

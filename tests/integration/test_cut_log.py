@@ -8,9 +8,11 @@ import pytest
 from tests.integration.cut_logs import cut_log, land_and_cut
 from tests.integration.extras import die_after, repair
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import count_certified, lose_ledger
+from tests.integration.planted_failures import count_certified, expire, lose_ledger
+from tests.integration.program import run
 
 from onceover.fault_points import Step
+from onceover.ledger.frontiers import read_holes
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import from_ms
 from onceover_local.stack import Stack
@@ -39,7 +41,7 @@ def test_cut_log_is_read_again_and_both_records_count(lanes: Lanes, stack: Stack
     lane = lanes()
     land_cut_and_grow(lane, stack)
     (finding,) = lane.detect().findings
-    assert (finding.kind, [x[2] for x in finding.evidence["diverged_from"]]) == (Kind.TRUNCATED, [3])  # type: ignore[attr-defined]
+    assert (finding.kind, [x[2] for x in finding.evidence["cut_from"]]) == (Kind.TRUNCATED, [3])  # type: ignore[attr-defined]
     assert "with other records than landed" in lane.explain_text(0)
     lane.ingest()
     repair(lane)
@@ -89,7 +91,7 @@ def test_log_cut_while_the_ledger_was_lost_is_read_again(lanes: Lanes, stack: St
     lose_ledger()
     assert lane.rebuild().written.records == 6, "raw does not know that offsets 3, 4 and 5 have other records now"
     (finding,) = lane.detect().findings
-    assert [x[2] for x in finding.evidence["diverged_from"]] == [3], "as the epochs of raw's lines say"  # type: ignore[attr-defined]
+    assert [x[2] for x in finding.evidence["cut_from"]] == [3], "as the epochs of raw's lines say"  # type: ignore[attr-defined]
     lane.ingest()
     repair(lane)
     assert_both_count(lane)
@@ -106,3 +108,24 @@ def test_ledger_that_is_lost_after_a_cut_is_rebuilt_with_both(lanes: Lanes, stac
     lane.ingest()
     repair(lane)
     assert_both_count(lane)
+
+
+def test_what_expires_after_a_cut_is_a_loss_to_accept(lanes: Lanes, stack: Stack) -> None:
+    lane = lanes()
+    land_cut_and_grow(lane, stack)
+    assert lane.detect().judged == 0, "what landed counts as before"
+    expire(lane, 5)
+    with lane.driver() as driver:
+        driver.turn()
+    with lane.ledger() as ledger:
+        (hole,) = read_holes(ledger, lane.name)
+    assert (hole.start, hole.end) == (3, 5)
+    accept = ["accept-loss", lane.name, str(hole), "--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:15Z"]
+    done = run(*accept, "--reason", "INC-9: an unclean election")
+    assert done.returncode == 0, done.stderr
+    lane.ingest()
+    repair(lane)
+    assert lane.aggregates() == {(0.0, "a"): (4, 6, 3), (5.0, "a"): (2, 11, 6), (10.0, "a"): (2, 165, 83)}
+    assert count_certified(lane) == 3
+    assert "INC-9" in lane.explain_text(10)
+    assert lane.audit()["equal"]

@@ -13,8 +13,7 @@ from onceover.detection.plan import RepairPlan
 from onceover.detection.service import Detection
 from onceover.explain.finding_text import describe_finding
 from onceover.explain.plan import describe_plan
-from onceover.ledger.log_cuts import WHY_CUT
-from onceover.model.finding import Finding, is_log_cut
+from onceover.model.finding import Finding
 from onceover.model.gap import Reason
 from onceover.model.wording import pluralize
 from onceover.repair.range_outcome import RangeOutcome
@@ -46,16 +45,15 @@ class Result:
     @property
     def exit_code(self) -> int:
         states = {state for state, _ in self.outcomes.values()}
-        requested, is_cut = self.requested, is_log_cut(self.detection.findings)
-        is_failed = requested is not None and requested.failed and not is_cut
-        if is_failed or states & {"revoked", "failed", "blocked", "cancelled"}:
+        requested = self.requested
+        if (requested is not None and requested.failed) or states & {"revoked", "failed", "blocked", "cancelled"}:
             return FAILED
         if self.spark_exit_code:
             return self.spark_exit_code if self.spark_exit_code in (USAGE, TRY_LATER, WRONG_TOML) else FAILED
         if any(_needs_decision(finding) for finding in self.detection.findings):
             return FAILED
         is_pending = requested.pending if requested is not None else "left" in states or self.detection.waiting
-        return TRY_LATER if is_pending or is_cut else 0
+        return TRY_LATER if is_pending else 0
 
     def as_dict(self) -> dict[str, object]:
         findings = {str(each.window): each.findings for each in self.detection.failed}
@@ -88,9 +86,6 @@ def describe_planned(plan: RepairPlan) -> Iterator[Part]:
 def describe_result(result: Result) -> Iterator[Part]:
     """Yield each failed window's outcome, the numbers, and what is left to do."""
     seen, outcomes, done = result.detection, result.outcomes, result.confirmation
-    log_is_cut = is_log_cut(seen.findings)
-    if log_is_cut:
-        yield f"no window was judged: {WHY_CUT}"
     judged = f"{pluralize(seen.judged, 'window')} judged, {seen.certified} certified from the ledger"
     if seen.failed:
         troubled = {window: outcome for window, outcome in outcomes.items() if outcome[0] != "confirmed"}
@@ -106,7 +101,7 @@ def describe_result(result: Result) -> Iterator[Part]:
             lines, duplicates = pluralize(done.lines_read, "line"), pluralize(done.duplicates, "duplicate")
             line += f"; {lines} read, {duplicates} ignored"
         yield line
-    elif not log_is_cut:
+    else:
         yield (
             f"nothing to repair: {judged}"
             if seen.judged

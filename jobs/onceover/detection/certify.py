@@ -9,7 +9,6 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection
 from onceover.ledger.findings import record_findings, resolve_findings
-from onceover.ledger.log_cuts import may_log_differ
 from onceover.ledger.windows import cut_into_chunks
 from onceover.model.finding import Evidence, Finding
 
@@ -23,8 +22,8 @@ def certify_from_ledger(
 ) -> list[datetime]:
     """Certify windows from the ledger, each only if its version is still the one it was judged at.
 
-    Returns the windows certified, none from when the log was found cut since they were judged. The next detection
-    judges those that changed meanwhile, which is all of them if the pipeline's contract changed. Each chunk of windows
+    Returns the windows certified. The next detection judges those that changed meanwhile, which is all of them if the
+    pipeline's contract changed. Each chunk of windows
     is a transaction of its own, so that ingest never waits long for a window. Certificates state the rows in the table
     too, so that a sweep detects later changes by hand.
     """
@@ -42,8 +41,6 @@ def certify_from_ledger(
                 [registered.name, registered.contract_version, chunk],
             ).fetchall()
             same = [row["window_start"] for row in rows if row["version"] == judged[row["window_start"]][0].version]
-            if may_log_differ(connection, registered.name):
-                break
             fingerprints = registered.table.fingerprints(connection, same)
             for start in same:
                 evidence, findings = judged[start]

@@ -11,7 +11,6 @@ from onceover.ledger.certificates import FROZEN
 from onceover.ledger.compactions import parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count, read_digest
-from onceover.ledger.log_cuts import LOG_MAY_DIFFER
 from onceover.ledger.stopped_ranges import list_stopped
 from onceover.ledger.windows import count_open_windows
 from onceover.model.digest import Digest
@@ -32,16 +31,12 @@ class EvidenceSnapshot:
     open_windows: int
 
 
-_CHOSEN = (
-    """
+_CHOSEN = """
   FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
   WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL
     AND coalesce(p.every_window_closed OR w.window_end <= p.watermark, false) <> %(open)s
     AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
-    AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
-    AND NOT """
-    + LOG_MAY_DIFFER
-)
+    AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)"""
 
 # Selects windows by start, not by the condition of _CHOSEN: the planner cannot know how few of a year's windows are
 # uncertified, and would read every landing.
@@ -220,27 +215,18 @@ def _find_unfinished_batches(connection: Connection, pipeline: str) -> list[Find
 def _find_incomplete_partitions(connection: Connection, pipeline: str) -> list[Finding]:
     rows = connection.execute(
         """
-        SELECT generation, kafka_partition, frontier, reach, end_offset, truncated_from, diverged_from, unknown_from,
-          (SELECT coalesce(jsonb_agg(jsonb_build_array(lower(r), upper(r))), '[]') FROM unnest(overwritten) r) AS gone
+        SELECT generation, kafka_partition, frontier, reach, end_offset, truncated_from,
+          CASE WHEN reach <= cut_from THEN cut_from END AS cut_from
         FROM onceover.kafka_partition WHERE pipeline = %s
-          AND (frontier < reach OR coalesce(truncated_from, diverged_from, unknown_from) IS NOT NULL
-            OR overwritten <> '{}')
+          AND (frontier < reach OR truncated_from IS NOT NULL OR reach <= cut_from)
         ORDER BY generation, kafka_partition
         """,
         [pipeline],
     ).fetchall()
     at = ("generation", "kafka_partition")
     behind = [[r[c] for c in (*at, "frontier", "reach")] for r in rows if r["frontier"] < r["reach"]]
-    cut = [[r[c] for c in (*at, "end_offset", "truncated_from")] for r in rows if r["truncated_from"] is not None]
-    other = [[r[c] for c in (*at, "diverged_from")] for r in rows if r["diverged_from"] is not None]
-    unknown = [[r[c] for c in (*at, "unknown_from")] for r in rows if r["unknown_from"] is not None]
-    gone = [[*(r[c] for c in at), start, end] for r in rows for start, end in r["gone"]]
-    truncated = {
-        "end_and_stored": cut,
-        **({"diverged_from": other} if other else {}),
-        **({"unknown_from": unknown} if unknown else {}),
-        **({"overwritten": gone} if gone else {}),
-    }
+    ends = [[r[c] for c in (*at, "end_offset", "truncated_from")] for r in rows if r["truncated_from"] is not None]
+    cut = [[r[c] for c in (*at, "cut_from")] for r in rows if r["cut_from"] is not None]
     stopped = [
         {"offsets": [o.source.generation, o.source.kafka_partition, o.start, o.end], "why": each.why}
         for each in list_stopped(connection, pipeline, StopCause.UNREADABLE)
@@ -249,5 +235,5 @@ def _find_incomplete_partitions(connection: Connection, pipeline: str) -> list[F
     return [
         *([Finding(Kind.UNREADABLE, {"stopped": stopped})] if stopped else []),
         *([Finding(Kind.HOLE, {"frontier_and_reach": behind})] if behind else []),
-        *([Finding(Kind.TRUNCATED, truncated)] if cut or other or unknown or gone else []),
+        *([Finding(Kind.TRUNCATED, {"end_and_stored": ends, "cut_from": cut})] if ends or cut else []),
     ]

@@ -25,7 +25,6 @@ from onceover.ledger.database import Connection
 from onceover.ledger.found_compacted import list_known_digests
 from onceover.ledger.root import RootRefusedError
 from onceover.ledger.stopped_ranges import list_stopped
-from onceover.ledger.unreadable import list_to_read_again
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Gap, Reason, merge_losses
@@ -141,7 +140,6 @@ def accept_loss(
     why: str,
     *,
     unreadable: bool = False,
-    overwritten: bool = False,
 ) -> tuple[tuple[OffsetRange, ...], list[datetime]]:
     """Record a person's decision that what expired within `span` is lost and that `windows` may lack its records, which
     their certificates state from then on. What the log holds in between stays as it is, and what raw holds counts.
@@ -150,13 +148,10 @@ def accept_loss(
     UsageError for a span that does not begin and end in a hole that expired, for offsets that a batch may still land or
     that a log which was cut has yet to reach again, and while there are compacted files that the ledger does not know.
 
-    With `unreadable`, the span is one that Kafka's log holds and that no reader gets, in a hole or where a log that was
-    cut is read again: it is lost as well. With `overwritten`, it has landed, and other records under its offsets are
-    lost.
+    With `unreadable`, the span is one that Kafka's log holds and that no reader gets, in a hole or where ingest waits:
+    it is lost as well.
     """
     context.require_own_root()
-    if overwritten:
-        return losses.record_overwritten(context.ledger, context.name, span, windows.start, windows.end, who, why)
     if unreadable:
         leader_epoch = _require_unreadable(context, span)
         return (span,), losses.record_unreadable(
@@ -169,15 +164,15 @@ def accept_loss(
 
 
 def _require_unreadable(context: PipelineContext, span: OffsetRange) -> int:
-    """Raise UsageError unless the span lies in a hole, or where a log that was cut is read again, Kafka's log holds it,
-    and a read of each of its offsets fails, by a record or its batch. Return the log's leader epoch there."""
+    """Raise UsageError unless the span lies in a hole, or where ingest waits, Kafka's log holds it, and a read of each
+    of its offsets fails, by a record or its batch. Return the log's leader epoch there."""
     stopped = [each.offsets for each in list_stopped(context.ledger, context.name, StopCause.UNREADABLE)]
     holes = frontiers.read_holes(context.ledger, context.name)
-    if subtract([span], [*stopped, *holes, *list_to_read_again(context.ledger, context.name)]):
+    if subtract([span], [*stopped, *holes]):
         waits = f"ingest waits before {', '.join(map(str, stopped))}" if stopped else "ingest waits before none"
         raise UsageError(
-            f"{span} is not all in a hole, nor read again after the log was cut, nor are these offsets that ingest "
-            f"cannot read: {waits}; see `onceover doctor`"
+            f"{span} is not all in a hole, nor are these offsets that ingest cannot read: {waits}; see `onceover "
+            "doctor`"
         )
     with _open_log(context) as now:
         if clip_to_held(span, now.facts) != span:

@@ -11,10 +11,9 @@ from typing import Final
 from onceover.context import PipelineContext
 from onceover.detection.look import PATIENCE_SECONDS, judge_windows
 from onceover.detection.unexplained_files import list_unexplained_files
-from onceover.errors import BusyError, ChangedPlanError
+from onceover.errors import ChangedPlanError
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
-from onceover.ledger.log_cuts import WHY_CUT
-from onceover.model.finding import Finding, is_log_cut
+from onceover.model.finding import Finding
 from onceover.model.json_text import to_json
 from onceover.model.window import Window, WindowRange, format_moment
 from onceover.model.wording import pluralize
@@ -106,14 +105,11 @@ def plan_repair(
 ) -> RepairPlan:
     """Return the windows whose repair `detect` with the same range would request. Writes nothing.
 
-    Waits at most `patience` seconds for batches that may explain a finding. Raises BusyError while a log that was cut
-    keeps all windows from being judged."""
+    Waits at most `patience` seconds for batches that may explain a finding."""
     registered, connection = context.require_same_contract(), context.ledger
     unexplained = list_unexplained_files(connection, registered.name, context.files, window_range)
     every = force or any(file.expected.is_certified for file in unexplained)  # `detect` reopens these
     judged = judge_windows(connection, registered.name, context.files, window_range, every, patience)
-    if is_log_cut(judged.findings):
-        raise BusyError(f"no window of {registered.name} is judged now: {WHY_CUT}")
     failed = [j for j in judged.judgements if not j.is_right or force]
     refuse_expired(connection, registered.name, window_range)
     starts = [j.evidence.window_start for j in failed]

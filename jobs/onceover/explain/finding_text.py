@@ -69,10 +69,6 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
         case Kind.HOLE:
             return _describe_hole(evidence)
         case Kind.TRUNCATED:
-            if not evidence["end_and_stored"] and "diverged_from" not in evidence:
-                what = "Kafka's log lost records before they were read, under offsets that landed."
-            if list(evidence) == ["end_and_stored", "unknown_from"] and not evidence["end_and_stored"]:
-                what = "Records that landed have not been compared with Kafka's log."
             how = _describe_cut(evidence)
         case Kind.UNREADABLE:
             how = _describe_stopped(evidence["stopped"])
@@ -102,31 +98,17 @@ def _describe_stopped(stopped: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _describe_cut(evidence: Mapping[str, Any]) -> str:
-    def list_starts(starts: Sequence[tuple[str, int, int]]) -> str:
-        return "; ".join(f"{g}-{p}: from offset {at:,} on" for g, p, at in starts)
-
     sentences: list[str] = []
     if cut := evidence["end_and_stored"]:
         ends = "; ".join(f"{g}-{p}: it ends at {end:,}, {at:,} was stored" for g, p, end, at in cut)
         sentences.append(
             f"{ends}. Reading goes on at the log's end; this ends once the log reaches the stored offset again."
         )
-    if other := evidence.get("diverged_from"):
+    if starts := evidence["cut_from"]:
+        cut = "; ".join(f"{g}-{p}: from offset {at:,} on" for g, p, at in starts)
         sentences.append(
-            f"The log was cut and has grown again, with other records than landed: {list_starts(other)}. Ingest reads "
-            "them; until then no window is certified."
-        )
-    if unknown := evidence.get("unknown_from"):
-        sentences.append(
-            "Raw was read without the log, as by `onceover ledger rebuild`, and the log may hold other records: "
-            f"{list_starts(unknown)}. Ingest reads them once more; until then no window is certified."
-        )
-    if gone := parse_offset_ranges(evidence.get("overwritten")):
-        sentences.append(
-            "Under these landed offsets the log had, or may have had, other records, and lost them before they were "
-            f"read: {', '.join(map(str, gone))}. No window is certified until a person accepts that, with "
-            "the windows that may lack them: `onceover accept-loss PIPELINE RANGE --overwritten --from ... --to ... "
-            "--reason ...`."
+            f"The log was cut, and has grown again with other records than landed, or not yet: {cut}. Ingest reads on "
+            "there; both count."
         )
     return " ".join(sentences)
 

@@ -13,10 +13,9 @@ from onceover.detection.look import judge_windows
 from onceover.errors import OnceoverError, UnknownWindowError
 from onceover.explain.next_steps import list_next_steps
 from onceover.ledger import compactions
-from onceover.ledger.log_cuts import WHY_CUT
 from onceover.ledger.window_history import read_window_history
 from onceover.ledger.windows import WindowState
-from onceover.model.finding import Finding, is_log_cut
+from onceover.model.finding import Finding
 from onceover.model.finding_kinds import BY_SCAN, RAW_DAMAGE, Kind
 from onceover.model.remedies import Remedy
 from onceover.model.window import Window, WindowRange
@@ -80,9 +79,8 @@ class WindowFacts:
         window = self.rows["window"]
         failed, compares = self._failures, window["rows_without_raw"]
         return list_next_steps(
-            self.pipeline, self.window, self.state, kinds, self.changing, failed, compares, self.has_unknown_compacted,
-            is_log_cut=is_log_cut(self.of_pipeline),
-        )  # fmt: skip
+            self.pipeline, self.window, self.state, kinds, self.changing, failed, compares, self.has_unknown_compacted
+        )
 
 
 def gather(context: PipelineContext, window: Window) -> WindowFacts:
@@ -153,8 +151,6 @@ def _judge(
         return None, str(error), None, False, findings
     for judgement in seen.judgements:
         return judgement.findings, None, judgement.file_length, False, seen.findings
-    if is_log_cut(seen.findings):
-        return None, WHY_CUT, None, False, seen.findings
     if seen.changing:
         return None, "a batch is landing in it right now", None, True, seen.findings
     opened = judge_windows(context.ledger, context.name, context.files, only, every=True, patience=0.0, open_ones=True)

@@ -23,12 +23,6 @@ from onceover.model.remedies import (
 from onceover.model.repair_failure import RepairFailure, lacks_lines
 from onceover.model.window import Window, format_moment
 
-_WAIT: Final = Remedy(
-    "It is neither certified nor repaired before what Kafka's log has, or lost, is settled, as above. Then look again:",
-    "onceover explain {pipeline} {window}",
-)
-
-
 _NOTHING: Final = Remedy("Nothing: its certificate is valid.")
 _NOTHING_MORE: Final = Remedy("For what was read of this window, nothing: its certificate is valid.")
 
@@ -42,12 +36,10 @@ def list_next_steps(
     failed: Collection[str] = (),
     rows_without_raw: bool = False,
     has_unknown_compacted: bool = False,
-    is_log_cut: bool = False,
 ) -> list[Remedy]:
     """Return the steps for the window's state, the codes of its last repair if that failed, and its and its pipeline's
     findings; never empty. `rows_without_raw`: a rebuild of the ledger found its rows without their raw.
-    `has_unknown_compacted`: beside its text is a compacted file that the ledger does not know. `is_log_cut`: Kafka's
-    log was cut, and no window is certified."""
+    `has_unknown_compacted`: beside its text is a compacted file that the ledger does not know."""
     about_pipeline = {kind for kind in Kind if not kind.meaning.of_window}
     names = {"pipeline": pipeline, "window": str(window), "end": format_moment(window.end)}
     about_window = (
@@ -57,16 +49,10 @@ def list_next_steps(
     )
     helpful = [step for step in about_window if has_unknown_compacted or step is not TAKE_OVER]
     helpful = [LOOK if step is LOOK_AFTER and number == 0 else step for number, step in enumerate(helpful)]
-    if is_log_cut:
-        helpful = list(dict.fromkeys(_WAIT if _is_repair(step) else step for step in helpful))
     of_pipeline = list_pipeline_steps(pipeline, kinds)
     if of_pipeline and helpful == [_NOTHING]:
         helpful = [_NOTHING_MORE]
     return [*of_pipeline, *(step.fill(**names) for step in helpful)]
-
-
-def _is_repair(step: Remedy) -> bool:
-    return (step.command or "").startswith("onceover repair ")
 
 
 def list_pipeline_steps(pipeline: str, kinds: Collection[str]) -> list[Remedy]:

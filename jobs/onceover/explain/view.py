@@ -26,10 +26,7 @@ _VERDICTS = {
 
 NO_LANDING = "No batch has landed records in this window."
 
-_LOST_AS = {
-    "unreadable": "that Kafka holds and no reader gets",
-    "overwritten": "that had, or may have had, other records as well, which Kafka lost before they were read",
-}
+_LOST_AS = {"unreadable": "that Kafka holds and no reader gets"}
 
 
 def describe_verdict(facts: WindowFacts) -> str:

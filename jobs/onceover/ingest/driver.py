@@ -168,18 +168,13 @@ class Ingest:
             log.warning("cannot delete expired raw, retrying with the next batch: %s", error)
 
     def _choose_read_again(self, holes: Sequence[ReadAgain], facts: TopicFacts) -> tuple[OffsetRange, ...]:
-        """Return ranges of one contract to read again, together no more than a fresh batch may read.
-
-        Offsets that landed without leader epochs follow: from then on their records count by an epoch.
-        """
+        """Return ranges of one contract to read again, together no more than a fresh batch may read."""
         held = [each.offsets for each in holes]
         if landed := self._positions.list_landed(held):  # since the holes were requested
             done = [each for each in holes if not subtract([each.offsets], landed)]
             finish(self._connection, self._epoch, done, refused_why="it has landed meanwhile")
             held = list(subtract(held, landed))
-        sources = {piece.source for piece in held}
-        unknown = [r for r in self._positions.list_unknown(facts.generation) if r.source not in sources]
-        free = self._suspects.stopped.leave_out(self._unreadable.stopped.leave_out([*held, *unknown]))
+        free = self._suspects.stopped.leave_out(self._unreadable.stopped.leave_out(held))
         chosen = plan_read_again(free, self._submissions.most)
         return next(iter(self._registered.cutovers.cut_by_version(chosen).values()), ())
 

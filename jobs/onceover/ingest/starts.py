@@ -11,11 +11,11 @@ from onceover.kafka.reader import KafkaSource
 from onceover.ledger import frontiers, landed_offsets
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, has_other_versions
-from onceover.ledger.log_comparison import LogComparison
+from onceover.ledger.log_cuts import record_cuts
 from onceover.ledger.root import OwnedRoot
 from onceover.ledger.unreadable import list_unreadable
 from onceover.model.batch_plan import Start, compute_starts
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.pipeline import IngestPolicy
 from onceover.offset_stores.tracker import OffsetTracker
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 class ReadPositions:
     """The next offset of each Kafka partition, for one driver. If its sink skips what has landed, so is it here, except
-    offsets under which the log has other records since: those are read again.
+    what is past since the log was cut: there the log has other records.
 
     Once two versions of what evaluates have read the pipeline, nothing that landed is read again, whatever the sink:
     the other one may date a record into another window, and it would count in both.
@@ -41,8 +41,6 @@ class ReadPositions:
     ) -> None:
         self._connection, self._epoch, self._policy, self._offsets = connection, epoch, policy, offsets
         self._root, self._open_log = root, open_log
-        self._comparison = LogComparison(connection, epoch.pipeline, epoch)
-        self._diverged: Mapping[int, int] = {}
         self._planned = False
         self._skips_landed = policy.skips_landed or has_other_versions(connection, epoch)
 
@@ -65,6 +63,9 @@ class ReadPositions:
         # Only a first start may be at the end: a new incarnation or Kafka partition is read from its beginning.
         first = not stored and not self._planned and not (seen and remembers)
         at_end = first and self._policy.first_start == "latest"
+        # The only way back of a stored offset besides a truncated log: other records are there than were read.
+        cuts = record_cuts(self._connection, self._epoch.pipeline, facts, self._open_log(facts), self._epoch)
+        stored = {**stored, **{p: min(offset, stored.get(p, offset)) for p, offset in cuts.items()}}
         starts = compute_starts(stored, facts.end if at_end else facts.earliest, facts.earliest, facts.end, facts.high)
         if seen:  # nothing new to the ledger may go unaccounted, whatever offsets were set by hand
             starts = {p: replace(start, origin=min(start.origin, facts.earliest[p])) for p, start in starts.items()}
@@ -82,16 +83,9 @@ class ReadPositions:
             high={KafkaPartition(facts.generation, p): facts.log_end(p) for p in facts.end},
         )
         _warn_of_loss(facts, stored, starts)
-        # The only way back of a stored offset besides a truncated log: other records are there than were read.
-        self._diverged = self._comparison.compare(facts, self._open_log(facts))
         at = self._skip_settled(facts, {p: start.at for p, start in starts.items()})
-        at = {p: min(offset, self._diverged.get(p, offset)) for p, offset in at.items()}
         self._offsets.begin(facts.topic_id, at)
         return at
-
-    def list_unknown(self, generation: str) -> list[OffsetRange]:
-        """Return offsets that landed without leader epochs, the first of each Kafka partition: read again once."""
-        return self._comparison.list_unknown(generation)
 
     def list_landed(self, ranges: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
         """Return which of these offsets have landed and are skipped: none unless what landed is."""
@@ -100,17 +94,8 @@ class ReadPositions:
         return landed_offsets.list_landed(self._connection, self._epoch.pipeline, ranges)
 
     def leave_fresh(self, ranges: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
-        """Return those of the offsets to be read that must not have landed: none unless what landed is skipped, and
-        none that is read again on purpose."""
-        if not self._skips_landed or not ranges:
-            return ()
-        generation = ranges[0].source.generation
-        cut = [
-            OffsetRange(each.source, self._diverged[each.source.kafka_partition], each.end)
-            for each in ranges
-            if self._diverged.get(each.source.kafka_partition, each.end) < each.end
-        ]
-        return subtract(ranges, [*cut, *self.list_unknown(generation)])
+        """Return those of the offsets to be read that must not have landed: none unless what landed is skipped."""
+        return tuple(ranges) if self._skips_landed else ()
 
     def _skip_settled(self, facts: TopicFacts, at: Mapping[int, int]) -> dict[int, int]:
         """Move each offset beyond the unreadable offsets that begin there, and beyond those that landed if these are

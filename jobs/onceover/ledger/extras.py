@@ -7,7 +7,7 @@ from datetime import datetime
 
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.database import Connection
-from onceover.ledger.landed_offsets import list_landed
+from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.offset_columns import GIVEN, parse_spans, range_arrays, read_range
 from onceover.model.log_history import EpochSpan, cut_at_epochs, intersect_spans
 from onceover.model.offsets import OffsetRange, intersect
@@ -30,8 +30,8 @@ def list_extras(
 
 
 def list_landed_spans(connection: Connection, pipeline: str, offsets: Sequence[OffsetRange]) -> list[EpochSpan]:
-    """Return what landed of these offsets, in any window, by leader epoch. Asks nothing if none of them landed."""
-    landed = list_landed(connection, pipeline, offsets)
+    """Return what landed of these offsets, in any window, by leader epoch. Asks no batch if none of them landed."""
+    landed = intersect(read_accounted(connection, pipeline), offsets)
     if not landed:
         return []
     rows = connection.execute(

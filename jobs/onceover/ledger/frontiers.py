@@ -8,19 +8,20 @@ from typing import Final
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.locks import lock_rows
-from onceover.ledger.log_cuts import end_comparisons
 from onceover.ledger.offset_columns import read_range
 from onceover.model.batch_plan import Start
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
-# The settled offset ranges of a pipeline: those of landed batches, and accepted losses.
+# The settled offset ranges of a pipeline: those of landed batches, but for what is past since the log was cut, and
+# accepted losses. An index has their `read_end`.
 _SETTLED = """
-  SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset, r.max_event_time
+  SELECT r.generation, r.kafka_partition, r.start_offset, least(r.end_offset, r.past_from) AS end_offset,
+    r.max_event_time, r.end_offset AS read_end
   FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
   WHERE b.pipeline = %(pipeline)s AND b.state = 'landed'
   UNION ALL
-  SELECT generation, kafka_partition, start_offset, end_offset, NULL FROM onceover.accepted_loss
-  WHERE pipeline = %(pipeline)s AND relanded_at IS NULL AND kind <> 'overwritten'"""
+  SELECT generation, kafka_partition, start_offset, end_offset, NULL, end_offset FROM onceover.accepted_loss
+  WHERE pipeline = %(pipeline)s AND relanded_at IS NULL"""
 
 
 EXTRAS_ARE_SETTLED: Final = """
@@ -83,11 +84,10 @@ def register_kafka_partitions(
 
 def retire_generations(connection: Connection, epoch: Epoch, living: str) -> None:
     """Retire all generations of the topic but `living`, after the topic was recreated: their unread offsets are holes
-    for ever, as is what was to be read again, and their truncations no longer matter."""
+    for ever, and their truncations no longer matter."""
     with connection.transaction():
         require_epoch(connection, epoch)
         lock_rows(connection, epoch.pipeline, ())
-        end_comparisons(connection, epoch.pipeline, living)
         connection.execute(
             "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset, high_watermark), "
             "truncated_from = NULL, hidden_since = NULL WHERE pipeline = %s AND generation <> %s "
@@ -99,7 +99,9 @@ def retire_generations(connection: Connection, epoch: Epoch, living: str) -> Non
 def read_reach(connection: Connection, pipeline: str) -> dict[KafkaPartition, int]:
     """Return the end of what may have landed: nearly every batch begins there, and overlaps nothing."""
     rows = connection.execute(
-        "SELECT generation, kafka_partition, reach FROM onceover.kafka_partition WHERE pipeline = %s", [pipeline]
+        "SELECT generation, kafka_partition, greatest(reach, past_to) AS reach FROM onceover.kafka_partition "
+        "WHERE pipeline = %s",
+        [pipeline],
     )
     return {KafkaPartition(row["generation"], row["kafka_partition"]): row["reach"] for row in rows}
 
@@ -111,7 +113,7 @@ def read_holes(connection: Connection, pipeline: str) -> list[OffsetRange]:
         SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) AS end_offset FROM (
           SELECT k.generation, k.kafka_partition, unnest(int8multirange(int8range(k.frontier, k.reach)) - coalesce((
             SELECT range_agg(int8range(s.start_offset, s.end_offset)) FROM ({_SETTLED}) s
-            WHERE s.generation = k.generation AND s.kafka_partition = k.kafka_partition AND s.end_offset > k.frontier
+            WHERE s.generation = k.generation AND s.kafka_partition = k.kafka_partition AND s.read_end > k.frontier
           ), '{{}}')) AS piece
           FROM onceover.kafka_partition k WHERE k.pipeline = %(pipeline)s AND k.frontier < k.reach) pieces
         ORDER BY 1, 2, 3
@@ -179,6 +181,7 @@ def advance(connection: Connection, pipeline: str, landed: Sequence[OffsetRange]
             FROM (
               SELECT s.end_offset, s.max_event_time FROM ({_SETTLED}) s WHERE s.generation = %(generation)s
                 AND s.kafka_partition = %(partition)s AND s.start_offset <= %(frontier)s AND s.end_offset > %(frontier)s
+                AND s.read_end > %(frontier)s
               ORDER BY s.end_offset LIMIT 1
             ) n
             WHERE k.pipeline = %(pipeline)s AND k.generation = %(generation)s AND k.kafka_partition = %(partition)s
@@ -198,6 +201,7 @@ def advance_over_all(connection: Connection, pipeline: str, source: KafkaPartiti
           SELECT s.start_offset, s.end_offset, s.max_event_time FROM ({_SETTLED}) s, onceover.kafka_partition k
           WHERE k.pipeline = %(pipeline)s AND k.generation = %(generation)s AND k.kafka_partition = %(partition)s
             AND s.generation = k.generation AND s.kafka_partition = k.kafka_partition AND s.end_offset > k.frontier
+            AND s.read_end > k.frontier
         ), joined AS (
           SELECT unnest(range_agg(int8range(start_offset, end_offset))) AS whole FROM ahead)
         UPDATE onceover.kafka_partition k SET frontier = upper(j.whole), caught_up_since = NULL,

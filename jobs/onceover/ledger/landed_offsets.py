@@ -17,15 +17,15 @@ SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) A
     - coalesce(lost, '{}') + coalesce(relanded, '{}') + coalesce(released, '{}')) AS piece
   FROM onceover.kafka_partition k, LATERAL (
     SELECT range_agg(int8range(a.start_offset, a.end_offset)) AS lost,
-      range_agg((SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges}
+      range_agg((SELECT range_agg(int8range(r.start_offset, {end})) FROM {ranges}
         AND r.start_offset < a.end_offset AND r.end_offset > a.start_offset AND r.records > 0)) AS relanded,
       range_agg((SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {released}
         AND r.start_offset < a.end_offset AND r.end_offset > a.start_offset)) AS released
     FROM onceover.accepted_loss a WHERE a.pipeline = k.pipeline AND a.generation = k.generation
-      AND a.kafka_partition = k.kafka_partition AND a.relanded_at IS NULL AND a.kind <> 'overwritten') losses, LATERAL (
+      AND a.kafka_partition = k.kafka_partition AND a.relanded_at IS NULL) losses, LATERAL (
     SELECT
-      (SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges} AND r.end_offset > k.frontier) AS beyond,
-      (SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges} AND r.start_offset < k.origin) AS below
+      (SELECT range_agg(int8range(r.start_offset, {end})) FROM {ranges} AND r.end_offset > k.frontier) AS beyond,
+      (SELECT range_agg(int8range(r.start_offset, {end})) FROM {ranges} AND r.start_offset < k.origin) AS below
   ) others WHERE k.pipeline = %(pipeline)s) pieces
 ORDER BY 1, 2, 3
 """
@@ -35,6 +35,8 @@ _LANDED = """ r WHERE r.generation = k.generation AND r.kafka_partition = k.kafk
 _ACCOUNTED = _ACCOUNTED.replace("{ranges}", f"onceover.batch_range{_LANDED}").replace(
     "{released}", f"onceover.released{_LANDED}"
 )
+_EVER = _ACCOUNTED.replace("{end}", "r.end_offset")
+_NOT_PAST = _ACCOUNTED.replace("{end}", "least(r.end_offset, r.past_from)")
 
 
 def read_accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRange]:
@@ -44,26 +46,27 @@ def read_accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRang
     Only landed batches and accepted losses lie between origin and frontier. So the query reads only the batches beyond
     the frontier, below the origin and across losses, not a year of them.
     """
-    rows = connection.execute(_ACCOUNTED, {"pipeline": pipeline}).fetchall()
-    return list(map(read_range, rows))
+    return list(map(read_range, connection.execute(_EVER, {"pipeline": pipeline})))
 
 
 def read_settled(connection: Connection, pipeline: str) -> tuple[OffsetRange, ...]:
     """Return the offsets that landed, and those whose loss a person accepted: nothing reads them again."""
     rows = connection.execute(
         "SELECT generation, kafka_partition, start_offset, end_offset FROM onceover.accepted_loss "
-        "WHERE pipeline = %s AND relanded_at IS NULL AND kind <> 'overwritten'",
+        "WHERE pipeline = %s AND relanded_at IS NULL",
         [pipeline],
     )
     return coalesce((*read_accounted(connection, pipeline), *map(read_range, rows)))
 
 
 def list_landed(connection: Connection, pipeline: str, ranges: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """Return which of these offsets have landed; for ranges beyond the reach nothing, at the price of one row a Kafka
-    partition."""
+    """Return which of these offsets have landed, but for what is past since the log was cut. For ranges beyond the
+    reach nothing, at the price of one row a Kafka partition."""
     reach = read_reach(connection, pipeline)
     below = [piece for piece in ranges if piece.start < reach.get(piece.source, 0)]
-    return intersect(read_accounted(connection, pipeline), below) if below else ()
+    if not below:
+        return ()
+    return intersect(map(read_range, connection.execute(_NOT_PAST, {"pipeline": pipeline})), below)
 
 
 def read_landed_bounds(

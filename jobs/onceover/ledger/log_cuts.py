@@ -1,57 +1,63 @@
-"""Logs that were cut and have grown again: the leader epochs of landed offsets, and the reading that starts over."""
+"""Logs that were cut: what landed is compared with Kafka's log by the leader epochs of its records.
+
+A log that lost its end, and may have grown again, holds other records under offsets that landed. From the first such
+offset on all is to be read, as if nothing had landed there; what did counts as before.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
 from onceover.errors import BusyError
+from onceover.kafka.log_probe import LogProbe
+from onceover.kafka.reader import KafkaSource
+from onceover.kafka.topic import TopicFacts
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
-from onceover.ledger.locks import lock_rows
-from onceover.model.log_history import NO_EPOCH, EpochSpan, cut_at_epochs, find_unknown, join_spans
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect, subtract
+from onceover.ledger.landed_offsets import list_landed
+from onceover.ledger.locks import lock_rows, require_locked
+from onceover.ledger.losses import list_stating, reland
+from onceover.ledger.offset_columns import read_range
+from onceover.ledger.rollups import keep_apart
+from onceover.ledger.unreadable import list_unreadable
+from onceover.ledger.windows import bump_versions
+from onceover.model.log_history import (
+    NO_EPOCH,
+    EpochSpan,
+    cut_at_epochs,
+    find_divergence,
+    join_spans,
+    skip_unreadable,
+)
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect
+from onceover.model.wording import pluralize
 
 _logger = logging.getLogger(__name__)
-NOT_WHOLE: Final = -1
-"""The leader epoch of a comparison that has to be made again, as the log ends before what landed, or differs."""
-
-
-# Whether a log of the pipeline of w has, may have, or lost, other records under landed offsets: no window is certified.
-LOG_MAY_DIFFER = """
-  EXISTS (SELECT FROM onceover.kafka_partition cut WHERE cut.pipeline = w.pipeline
-    AND (coalesce(cut.diverged_from, cut.unknown_from) IS NOT NULL OR cut.overwritten <> '{}'))"""
-WHY_CUT: Final = (
-    "Kafka's log has, may have, or lost, other records under offsets that landed: no window is certified until ingest "
-    "has read them again, or a person accepts their loss; `onceover explain` says which"
-)
+_FOR_EVER: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedLog:
-    """What the ledger knows of one log: how far its records landed, the leader epoch at which they were compared with
-    it (None: not since the ledger was rebuilt), and the first offset that has another record now."""
+    """What the ledger knows of one log: the end of what was read or skipped, the leader epoch at which what landed was
+    compared with it (None: not since the ledger was rebuilt), and where it was cut, until it is read from there on."""
 
     reach: int
     compared_epoch: int | None
-    diverged_from: int | None
+    cut_from: int | None
 
 
 def read_compared_logs(connection: Connection, pipeline: str, generation: str) -> Mapping[KafkaPartition, ComparedLog]:
     """Return what is known of each Kafka partition's log."""
     rows = connection.execute(
-        "SELECT kafka_partition, reach, compared_epoch, diverged_from FROM onceover.kafka_partition "
-        "WHERE pipeline = %s AND generation = %s",
+        "SELECT kafka_partition, reach, compared_epoch, CASE WHEN reach <= cut_from THEN cut_from END AS cut_from "
+        "FROM onceover.kafka_partition WHERE pipeline = %s AND generation = %s",
         [pipeline, generation],
     )
-    return {
-        KafkaPartition(generation, r["kafka_partition"]): ComparedLog(
-            r["reach"], r["compared_epoch"], r["diverged_from"]
-        )
-        for r in rows
-    }
+    return {KafkaPartition(generation, row.pop("kafka_partition")): ComparedLog(**row) for row in rows}
 
 
 def is_uncompared(connection: Connection, pipeline: str, generation: str | None) -> bool:
@@ -64,21 +70,65 @@ def is_uncompared(connection: Connection, pipeline: str, generation: str | None)
     return row is not None
 
 
-def may_log_differ(connection: Connection, pipeline: str) -> bool:
-    """Return whether a log has, may have, or lost, other records under landed offsets. Ask in the transaction that
-    certifies a window, once it holds the window's row."""
-    row = connection.execute(
-        f"SELECT {LOG_MAY_DIFFER} AS may_log_differ FROM (SELECT %s::text AS pipeline) w", [pipeline]
-    ).fetchone()
-    return bool(row and row["may_log_differ"])
+def record_cuts(
+    connection: Connection, pipeline: str, facts: TopicFacts, source: KafkaSource, driver: Epoch | None = None
+) -> Mapping[int, int]:
+    """Return by Kafka partition the offset from which on a log that was cut is to be read.
+
+    Compares each log whose leader epoch has changed, and records where it was cut; costs one query where none has. The
+    caller is the driver, or there is none: raises FencedError for a lost epoch, BusyError if one runs or landed records
+    meanwhile.
+    """
+    logs = read_compared_logs(connection, pipeline, facts.generation)
+    changed = {
+        at: log
+        for at, log in logs.items()
+        if facts.leader_epochs.get(at.kafka_partition, log.compared_epoch) != log.compared_epoch
+    }
+    for at, log in changed.items():
+        _compare(connection, pipeline, at, log.reach, facts, source, driver)
+    if changed:
+        logs = read_compared_logs(connection, pipeline, facts.generation)
+    return {at.kafka_partition: log.cut_from for at, log in logs.items() if log.cut_from is not None}
+
+
+def _compare(
+    connection: Connection,
+    pipeline: str,
+    at: KafkaPartition,
+    reach: int,
+    facts: TopicFacts,
+    source: KafkaSource,
+    driver: Epoch | None,
+) -> None:
+    number, end = at.kafka_partition, facts.end[at.kafka_partition]
+    log = OffsetRange(at, min(facts.earliest[number], end), end)
+    landed = list_landed_epochs(connection, pipeline, log)
+    cut_from, past = None, 0
+    if landed:
+        with closing(LogProbe(source, number)) as probe:
+            unreadable = intersect(list_unreadable(connection, pipeline, at.generation), [log])
+            current = coalesce([*list_landed(connection, pipeline, [log]), *unreadable])
+            cut_from = find_divergence(landed, current, skip_unreadable(probe.find_epoch, unreadable))
+    if cut_from is None and facts.log_end(number) < reach:
+        cut_from = facts.log_end(number)
+    if cut_from is not None:
+        past = sum(map(len, list_landed(connection, pipeline, [OffsetRange(at, cut_from, reach)])))
+    record_comparison(connection, pipeline, log, landed, cut_from, facts.leader_epochs[number], driver)
+    if cut_from is not None:
+        _logger.warning(
+            "%s-%d was cut: from offset %d on its log holds other records than landed, or none yet. Both count, and "
+            "reading starts over there; up to %s that landed are in raw alone",
+            facts.topic, number, cut_from, pluralize(past, "record"),
+        )  # fmt: skip
 
 
 def list_landed_epochs(connection: Connection, pipeline: str, log: OffsetRange) -> list[EpochSpan]:
-    """Return the landed offsets from the log's start on by the leader epoch of their records, in the order in which
-    they were read. An epoch is unknown where leaders changed during a read."""
+    """Return what landed from the log's start on by the leader epoch of its records. An epoch is unknown where records
+    that carry none are among others."""
     rows = connection.execute(
         """
-        SELECT r.start_offset, r.end_offset, r.records, r.leader_epochs
+        SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset, r.records, r.leader_epochs
         FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
         WHERE b.pipeline = %(pipeline)s AND b.state = 'landed' AND r.generation = %(generation)s
           AND r.kafka_partition = %(partition)s AND r.end_offset > %(start)s
@@ -93,35 +143,28 @@ def list_landed_epochs(connection: Connection, pipeline: str, log: OffsetRange) 
     )
     return join_spans(
         span
-        for r in rows
+        for row in rows
         for span in cut_at_epochs(
-            OffsetRange(log.source, r["start_offset"], r["end_offset"]),
-            r["leader_epochs"] or ([(NO_EPOCH, r["start_offset"])] if r["records"] == 0 else ()),
+            read_range(row), row["leader_epochs"] or ([(NO_EPOCH, row["start_offset"])] if row["records"] == 0 else ())
         )
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """One comparison of a `log` with what had `landed` of it: the first offset with another record, and the first one
-    that cannot be compared until it is read again, None for neither. `compared_epoch` is the log's leader epoch,
-    NOT_WHOLE while the comparison has to be made again."""
-
-    log: OffsetRange
-    landed: Sequence[EpochSpan]
-    diverged_from: int | None
-    unknown_from: int | None
-    compared_epoch: int
-
-
-def record_comparison(connection: Connection, pipeline: str, compared: Comparison, driver: Epoch | None) -> bool:
-    """Record where the log has another record than landed; return whether that was not known. The comparison has to be
-    made again, too, if more of the log has landed than it knew.
-
-    The caller is the driver, or there is none: raises FencedError for a lost epoch, BusyError if one runs.
-    """
-    source, diverged_from = compared.log.source, compared.diverged_from
-    key = [pipeline, source.generation, source.kafka_partition]
+def record_comparison(
+    connection: Connection,
+    pipeline: str,
+    log: OffsetRange,
+    landed: Sequence[EpochSpan],
+    cut_from: int | None,
+    leader_epoch: int,
+    driver: Epoch | None,
+) -> None:
+    """Record that what `landed` was compared with the log under this leader epoch, and from where on the log is to be
+    read: what landed there is past and closes no window, and nothing there is accepted as lost any more. Raises as
+    `record_cuts`."""
+    source = log.source
+    key = {"pipeline": pipeline, "generation": source.generation, "partition": source.kafka_partition}
+    beyond = [] if cut_from is None else [OffsetRange(source, cut_from, _FOR_EVER)]
     with connection.transaction():
         if driver is not None:
             require_epoch(connection, driver)
@@ -134,97 +177,46 @@ def record_comparison(connection: Connection, pipeline: str, compared: Compariso
             ).fetchone()
         ) and row["lives"]:
             raise BusyError(f"ingest of {pipeline} runs: it compares the log itself")
-        lock_rows(connection, pipeline, (), [source])
-        before = connection.execute(
-            "SELECT diverged_from FROM onceover.kafka_partition "
-            "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
-            key,
-        ).fetchone()
-        is_same = list_landed_epochs(connection, pipeline, compared.log) == list(compared.landed)
-        _keep_unread(connection, pipeline, source, compared.log)
+        locked = lock_rows(connection, pipeline, list_stating(connection, pipeline, beyond), [source])
+        stating = list_stating(connection, pipeline, beyond)
+        require_locked(pipeline, locked, stating)
+        if list_landed_epochs(connection, pipeline, log) != list(landed):
+            raise BusyError(f"ingest of {pipeline} has landed records meanwhile: it has compared the log itself")
         connection.execute(
-            "UPDATE onceover.kafka_partition SET diverged_from = %s, unknown_from = %s, compared_epoch = %s, "
-            "diverged_after = (SELECT coalesce(max(batch_id), 0) FROM onceover.batch) "
-            "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
-            [diverged_from, compared.unknown_from, compared.compared_epoch if is_same else None, *key],
+            "UPDATE onceover.kafka_partition SET compared_epoch = %(epoch)s WHERE pipeline = %(pipeline)s "
+            "AND generation = %(generation)s AND kafka_partition = %(partition)s",
+            {**key, "epoch": leader_epoch},
         )
-        return diverged_from is not None and before is not None and before["diverged_from"] != diverged_from
+        if cut_from is None:
+            return
+        reland(connection, pipeline, beyond)
+        bump_versions(connection, pipeline, stating)
+        keep_apart(connection, pipeline, beyond)
+        connection.execute(
+            """
+            UPDATE onceover.batch_range r SET past_from = greatest(r.start_offset, %(cut)s) FROM onceover.batch b
+            WHERE b.batch_id = r.batch_id AND b.pipeline = %(pipeline)s AND b.state = 'landed'
+              AND r.generation = %(generation)s AND r.kafka_partition = %(partition)s
+              AND r.end_offset > %(cut)s AND coalesce(r.past_from > %(cut)s, true)
+            """,
+            {**key, "cut": cut_from},
+        )
+        connection.execute(
+            """
+            UPDATE onceover.kafka_partition SET frontier = least(frontier, %(cut)s), reach = %(cut)s,
+              past_to = greatest(past_to, reach), cut_from = %(cut)s, end_offset = %(end)s, max_event_time = NULL
+            WHERE pipeline = %(pipeline)s AND generation = %(generation)s AND kafka_partition = %(partition)s
+            """,
+            {**key, "cut": cut_from, "end": log.end},
+        )
 
 
-def _keep_unread(connection: Connection, pipeline: str, source: KafkaPartition, log: OffsetRange | None) -> None:
-    """Keep what was to be read again and the log lost before as overwritten, in the open transaction. `log` is what it
-    holds now, None: nothing."""
-    row = connection.execute(
-        "SELECT reach, diverged_from, unknown_from, diverged_after FROM onceover.kafka_partition "
-        "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
-        [pipeline, source.generation, source.kafka_partition],
-    ).fetchone()
-    if row is None:
-        return
-    end, unread = row["reach"] if log is None else min(log.start, row["reach"]), list[OffsetRange]()
-    for first in {row["diverged_from"], row["unknown_from"]} - {None}:
-        if first >= end:
-            continue
-        gone = OffsetRange(source, first, end)
-        landed = list_landed_epochs(connection, pipeline, gone)
-        if first == row["diverged_from"]:
-            again = _list_read_since(connection, pipeline, gone, row["diverged_after"] or 0)
-            unread += subtract(intersect(coalesce(span.offsets for span in landed), [gone]), again)
-        if first == row["unknown_from"]:
-            unread += find_unknown(landed, gone)
-    if unread:
-        _logger.warning(
-            "%s: the log lost other records than landed, or what may have been such, before they were read: %s; no "
-            "window is certified until `onceover accept-loss %s RANGE --overwritten --from TIME --to TIME --reason "
-            '"..."`',
-            pipeline, ", ".join(map(str, coalesce(unread))), pipeline,
-        )  # fmt: skip
-    connection.execute(
-        """
-        UPDATE onceover.kafka_partition SET overwritten = overwritten - int8multirange(int8range(%s, %s)) + coalesce((
-          SELECT range_agg(int8range(low, high)) FROM unnest(%s::bigint[], %s::bigint[]) g (low, high)), '{}')
-        WHERE pipeline = %s AND generation = %s AND kafka_partition = %s
-        """,
-        [
-            log.start if log else 0,
-            log.end if log else 0,
-            [piece.start for piece in unread],
-            [piece.end for piece in unread],
-            *(pipeline, source.generation, source.kafka_partition),
-        ],
+def end_cuts(connection: Connection, pipeline: str) -> bool:
+    """Make a hole, up to its end, of each log that was to be read from a cut on, as its topic was deleted; return
+    whether there was such."""
+    ended = connection.execute(
+        "UPDATE onceover.kafka_partition SET reach = end_offset WHERE pipeline = %s AND reach <= cut_from "
+        "AND reach < end_offset",
+        [pipeline],
     )
-
-
-def _list_read_since(
-    connection: Connection, pipeline: str, offsets: OffsetRange, batch_id: int
-) -> tuple[OffsetRange, ...]:
-    """Return what landed of these offsets by batches that began after this one."""
-    rows = connection.execute(
-        "SELECT r.start_offset, r.end_offset FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id) "
-        "WHERE b.pipeline = %s AND b.state = 'landed' AND b.batch_id > %s AND r.generation = %s "
-        "AND r.kafka_partition = %s",
-        [pipeline, batch_id, offsets.source.generation, offsets.source.kafka_partition],
-    )
-    return coalesce(OffsetRange(offsets.source, row["start_offset"], row["end_offset"]) for row in rows)
-
-
-def end_comparisons(connection: Connection, pipeline: str, living: str | None) -> bool:
-    """Keep as overwritten what was to be read again of a topic that was deleted, or of all its generations but the
-    `living` one; return whether there was such."""
-    with connection.transaction():
-        rows = connection.execute(
-            "SELECT generation, kafka_partition FROM onceover.kafka_partition "
-            "WHERE pipeline = %s AND generation IS DISTINCT FROM %s "
-            "AND coalesce(diverged_from, unknown_from) IS NOT NULL",
-            [pipeline, living],
-        )
-        sources = [KafkaPartition(row["generation"], row["kafka_partition"]) for row in rows]
-        lock_rows(connection, pipeline, (), sources)
-        for source in sources:
-            _keep_unread(connection, pipeline, source, None)
-        connection.cursor().executemany(
-            "UPDATE onceover.kafka_partition SET diverged_from = NULL, unknown_from = NULL, compared_epoch = NULL "
-            "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
-            [(pipeline, at.generation, at.kafka_partition) for at in sources],
-        )
-    return bool(sources)
+    return ended.rowcount > 0

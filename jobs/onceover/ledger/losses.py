@@ -15,9 +15,8 @@ from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.offset_columns import GIVEN, range_arrays
 from onceover.ledger.read_again import mark_landed
 from onceover.ledger.stopped_ranges import end_stopped, list_stopped
-from onceover.ledger.unreadable import list_to_read_again
 from onceover.ledger.windows import bump_versions
-from onceover.model.offsets import KafkaPartition, OffsetRange, intersect, subtract
+from onceover.model.offsets import KafkaPartition, OffsetRange, subtract
 from onceover.model.stopped_range import StopCause
 
 
@@ -57,18 +56,17 @@ def record_unreadable(
     """Record that no reader gets the records of this span, reopen the windows in `[start, end)` and those that stated
     an earlier loss of it, and return them. Raises UsageError if the span landed, or a batch may still land some of it.
 
-    A batch of no records accounts for the span, as read under the log's leader epoch there: it is neither a hole nor
-    diverged any more, until the log is cut again. What landed of it before counts as before. A batch that begins later
-    and reads some of it all the same lands, and ends the loss of that.
+    A batch of no records accounts for the span, as read under the log's leader epoch there: it is no hole any more,
+    until the log is cut. A batch that begins later and reads some of it all the same lands, and ends the loss of
+    that.
     """
     with connection.transaction():
         stating = list_stating(connection, pipeline, [span])
         windows = _lock_windows(connection, pipeline, start, end, span.source, stating)
         require_locked(pipeline, frozenset(windows), list_stating(connection, pipeline, [span]))
-        unread = [*read_holes(connection, pipeline), *list_to_read_again(connection, pipeline)]
         stopped = [each.offsets for each in list_stopped(connection, pipeline, StopCause.UNREADABLE)]
         stopped_still = subtract(stopped, list_landed(connection, pipeline, [span]))
-        if subtract([span], [*unread, *stopped_still]):
+        if subtract([span], [*read_holes(connection, pipeline), *stopped_still]):
             raise UsageError(f"{span} was read meanwhile; see `onceover holes {pipeline}`")
         _reject_begun(connection, pipeline, span)
         reland(connection, pipeline, [span])
@@ -98,38 +96,6 @@ def record_unreadable(
         bump_versions(connection, pipeline, windows)
         advance(connection, pipeline, [span])
     return windows
-
-
-def record_overwritten(
-    connection: Connection, pipeline: str, span: OffsetRange, start: datetime, end: datetime, who: str, why: str
-) -> tuple[tuple[OffsetRange, ...], list[datetime]]:
-    """Record that other records under landed offsets of this span are lost, and reopen the windows in `[start, end)`;
-    return these offsets and windows. Raises UsageError unless the span begins and ends with such offsets."""
-    source = span.source
-    key = [pipeline, source.generation, source.kafka_partition]
-    with connection.transaction():
-        windows = _lock_windows(connection, pipeline, start, end, source)
-        rows = connection.execute(
-            "SELECT lower(r) AS low, upper(r) AS high FROM onceover.kafka_partition, unnest(overwritten) r "
-            "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
-            key,
-        )
-        every = [OffsetRange(source, row["low"], row["high"]) for row in rows]
-        lost = intersect(every, [span])
-        if not lost or (lost[0].start, lost[-1].end) != (span.start, span.end):
-            raise UsageError(
-                f"{span} does not begin and end with offsets whose other records the log lost before they "
-                f"were read (now: {', '.join(map(str, every)) or 'none'}); see `onceover explain "
-                f"{pipeline} WINDOW`"
-            )
-        _insert(connection, pipeline, lost, start, end, who, why, "overwritten")
-        connection.execute(
-            "UPDATE onceover.kafka_partition SET overwritten = overwritten - int8multirange(int8range(%s, %s)) "
-            "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
-            [span.start, span.end, *key],
-        )
-        bump_versions(connection, pipeline, windows)
-    return lost, windows
 
 
 def _lock_windows(

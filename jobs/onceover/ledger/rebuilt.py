@@ -94,7 +94,7 @@ def put_partition(
         ON CONFLICT (pipeline, generation, kafka_partition) DO UPDATE SET origin = excluded.origin,
           frontier = excluded.frontier, reach = greatest(k.reach, excluded.reach),
           end_offset = greatest(k.end_offset, excluded.end_offset), max_event_time = excluded.max_event_time,
-          caught_up_since = NULL, unknown_from = NULL, compared_epoch = NULL
+          caught_up_since = NULL, compared_epoch = NULL, cut_from = NULL
         """,
         {
             "pipeline": epoch.pipeline,

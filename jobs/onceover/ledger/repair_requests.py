@@ -19,7 +19,6 @@ from onceover.ledger.extras import list_landed_extras
 from onceover.ledger.findings import record_windows_findings
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.landings import read_landings
-from onceover.ledger.log_cuts import LOG_MAY_DIFFER, WHY_CUT
 from onceover.ledger.offset_columns import parse_spans
 from onceover.ledger.windows import LOG_UNTIL, cut_into_chunks, lock_windows
 from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
@@ -31,7 +30,6 @@ from onceover.model.window import WindowRange
 EAGER, EAGER_WHY = "ingest", "eager repair"
 """Requester and reason of ingest's own repairs, which name neither a run nor a range."""
 
-_WAITS = f"(NOT %(compared)s OR {LOG_MAY_DIFFER})"
 _UNCOMPARED = "Kafka's log was not compared with what landed yet: repair again while it can be read, or ingest runs"
 
 
@@ -157,14 +155,14 @@ def claim(
     """Claim the request's windows by compare-and-set, then read the evidence for their repair in one snapshot. Windows
     whose records leave Kafka's log first come first.
 
-    Windows that another repair holds are left to it, and all that may be certified are while the log is cut, or has
-    still to be compared with what landed. Windows that were certified, blocked or expired since the request
+    Windows that another repair holds are left to it, and all are while the log has still to be compared with what
+    landed. Windows that were certified, blocked or expired since the request
     are marked unneeded.
     """
     with connection.transaction():
         lock_windows(connection, request.pipeline, request.window_starts)
         connection.execute(
-            f"""
+            """
             UPDATE onceover.repair r SET finished_at = clock_timestamp(),
               state = CASE WHEN c.certificate_id IS NULL AND w.blocked_at IS NULL AND w.expired_at IS NULL
                 THEN 'left'
@@ -172,7 +170,7 @@ def claim(
               reason = CASE WHEN c.certificate_id IS NOT NULL THEN 'certified meanwhile'
                 WHEN w.expired_at IS NOT NULL THEN 'expired: its raw is gone'
                 WHEN w.blocked_at IS NOT NULL THEN 'blocked meanwhile: ' || w.blocked_why
-                WHEN {_WAITS} THEN CASE WHEN {LOG_MAY_DIFFER} THEN %(cut)s ELSE %(uncompared)s END
+                WHEN NOT %(compared)s THEN %(uncompared)s
                 ELSE 'being repaired by ' || w.claimed_by END
             FROM onceover."window" w JOIN onceover.repair_request q ON q.request_id = %(request)s
             LEFT JOIN onceover.certificate c
@@ -180,15 +178,14 @@ def claim(
             WHERE r.request_id = %(request)s AND r.state IN ('planned', 'claimed')
               AND r.window_start = ANY(%(starts)s)
               AND w.pipeline = r.pipeline AND w.window_start = r.window_start
-              AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL OR w.expired_at IS NOT NULL OR {_WAITS}
-                OR (w.claimed_until >= clock_timestamp() AND w.claimed_by <> %(owner)s))
+              AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL OR w.expired_at IS NOT NULL
+                OR NOT %(compared)s OR (w.claimed_until >= clock_timestamp() AND w.claimed_by <> %(owner)s))
             """,
             {
                 "request": request.request_id,
                 "starts": list(request.window_starts),
                 "owner": request.owner,
                 "compared": is_compared,
-                "cut": WHY_CUT,
                 "uncompared": _UNCOMPARED,
             },
         )

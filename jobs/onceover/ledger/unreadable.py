@@ -1,4 +1,4 @@
-"""Offsets that Kafka's log holds and no reader gets, as a person accepted, and landed ones to read again."""
+"""Offsets that Kafka's log holds and no reader gets, as a person accepted."""
 
 from __future__ import annotations
 
@@ -31,16 +31,3 @@ def list_known_unreadable(connection: Connection, pipeline: str, generation: str
             *(each for each in stopped if each.source.generation == generation),
         ]
     )
-
-
-def list_to_read_again(connection: Connection, pipeline: str) -> list[OffsetRange]:
-    """Return the landed offsets of each Kafka partition within which the log has other records, or may have."""
-    rows = connection.execute(
-        "SELECT generation, kafka_partition, least(diverged_from, unknown_from) AS first, reach "
-        "FROM onceover.kafka_partition WHERE pipeline = %s AND least(diverged_from, unknown_from) < reach",
-        [pipeline],
-    )
-    return [
-        OffsetRange(KafkaPartition(row["generation"], row["kafka_partition"]), row["first"], row["reach"])
-        for row in rows
-    ]

@@ -122,12 +122,6 @@ def _mismatch(counted: Digest | None, landed: Digest) -> dict[str, object]:
     return {"counted": counted.records, "landed": landed.records, "difference": difference or "digest"}
 
 
-def is_log_cut(findings: Iterable[Finding]) -> bool:
-    """Return whether these findings of a pipeline keep all its windows from being judged: Kafka's log has, may have, or
-    lost, other records under landed offsets. A log that is only shorter than what was read keeps none."""
-    return any(found.kind is Kind.TRUNCATED and found.evidence.keys() - {"end_and_stored"} for found in findings)
-
-
 def is_right(findings: tuple[Finding, ...]) -> bool:
     """Return whether the ledger alone certifies the window: no finding, or only late records that are counted."""
     return not failures(finding.kind for finding in findings)

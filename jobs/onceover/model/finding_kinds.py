@@ -166,19 +166,13 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         "records than landed. Or the store is another topic's. New records take IDs that were read before; both count.",
         cause="the topic's log ends before the stored offset, or was cut and has grown again: an unclean election; or "
         "the store belongs to another topic",
-        repair="ingest continues at the log's end, or reads landed offsets again, and until it has, no window is "
-        "certified; where new records take old IDs, both count; what the log lost unread waits for `accept-loss "
-        "--overwritten`",
+        repair="ingest continues at the log's end, or where it was cut; where new records take old IDs, both count",
         remedy=(
             Remedy(
                 "If the log was cut, find out who did it. See where it ends and which offset is stored:",
                 "onceover offsets {pipeline} show",
             ),
-            Remedy("Ingest reads again what the log holds now under landed offsets:", "onceover ingest {pipeline}"),
-            Remedy(
-                "If the log lost other records before they were read, a person accepts that:",
-                'onceover accept-loss {pipeline} RANGE --overwritten --from TIME --to TIME --reason "..."',
-            ),
+            Remedy("Ingest reads what the log holds now under landed offsets:", "onceover ingest {pipeline}"),
         ),
         look="onceover offsets {pipeline} show",
         of_window=False,

@@ -6,13 +6,13 @@ record of another epoch has another record.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from onceover.errors import UnreachableError
+from onceover.errors import TransientError, UnreachableError
 from onceover.model.offsets import OffsetRange, coalesce, intersect, subtract
 
 NO_EPOCH: Final = -1
@@ -31,11 +31,17 @@ class EpochSpan:
 
 
 def order_epochs(seen: Mapping[int, tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Return each leader epoch with its first offset, in the order of the offsets. `seen` are the first and the last
-    offset of a read by epoch; where they overlap, leaders changed during the read, and the epochs count as unknown."""
+    """Return each leader epoch with its first offset, in the order of the offsets; none if records that carry no epoch
+    are among such as do. `seen` are the first and the last offset of a read by epoch. Raise TransientError where other
+    epochs overlap: the log was cut while it was read."""
     in_order = sorted((first, last, epoch) for epoch, (first, last) in seen.items())
     if any(low[1] >= high[0] for low, high in pairwise(in_order)):
-        return ()
+        if NO_EPOCH in seen:
+            return ()
+        raise TransientError(
+            f"the log was cut while offsets {in_order[0][0]:,} and later ones were read; the batch does not count and "
+            "is read again"
+        )
     return tuple((epoch, first) for first, _, epoch in in_order)
 
 
@@ -68,15 +74,22 @@ def join_spans(spans: Iterable[EpochSpan]) -> list[EpochSpan]:
     return joined
 
 
-def find_divergence(landed: Iterable[EpochSpan], log: OffsetRange, probe: Probe) -> int | None:
-    """Return the first landed offset within `log` from which the log has another record; None if there is none.
-
-    `landed` is in the order in which the spans were read: of several reads of an offset the last one counts. Unknown
-    epochs are not compared.
-    """
-    for span in _keep_newest(landed, log):
-        if span.leader_epoch is not None and (differs := _find_first_other(span, probe)) is not None:
-            return differs
+def find_divergence(landed: Iterable[EpochSpan], current: Iterable[OffsetRange], probe: Probe) -> int | None:
+    """Return the first of the `current` offsets from which on the log's next record has a leader epoch under which none
+    `landed` there; None if there is none. An unknown epoch is any."""
+    groups = _group_by_epoch(landed)
+    by_epoch: dict[int, tuple[OffsetRange, ...]] = {}
+    for piece in current:
+        at = piece.start
+        while at < piece.end and (found := probe(at)) is not None and found[0] < piece.end:
+            offset, epoch = found
+            if epoch not in by_epoch:
+                by_epoch[epoch] = coalesce([*groups.get(epoch, ()), *groups.get(None, ())])
+            ranges = by_epoch[epoch]
+            number = bisect_right(ranges, offset, key=lambda each: each.start) - 1
+            if number < 0 or ranges[number].end <= offset:
+                return at
+            at = _find_other(probe, offset, epoch, min(ranges[number].end, piece.end))
     return None
 
 
@@ -93,12 +106,6 @@ def skip_unreadable(probe: Probe, unreadable: Sequence[OffsetRange]) -> Probe:
             return probe(beyond)
 
     return find_epoch
-
-
-def find_unknown(landed: Iterable[EpochSpan], log: OffsetRange) -> tuple[OffsetRange, ...]:
-    """Return the landed offsets within `log` that were read under no known epoch, in order: `find_divergence` does not
-    compare them."""
-    return coalesce(span.offsets for span in _keep_newest(landed, log) if span.leader_epoch is None)
 
 
 def intersect_spans(spans: Iterable[EpochSpan], others: Iterable[EpochSpan]) -> list[EpochSpan]:
@@ -135,43 +142,18 @@ def _list_same(spans: Sequence[EpochSpan], epoch: int | None) -> list[OffsetRang
     return [each.offsets for each in spans if is_any or each.leader_epoch in any_epoch or each.leader_epoch == epoch]
 
 
-def _find_first_other(span: EpochSpan, probe: Probe) -> int | None:
-    """Return the first offset of the span at or after which its first record is of another epoch, by bisection."""
+def _find_other(probe: Probe, low: int, epoch: int, end: int) -> int:
+    """Return, by bisection, the first offset from `low` to before `end` from which on the next record is of another
+    epoch, `end` if there is none. The record at `low` is of this epoch."""
 
     def is_other(offset: int) -> bool:
         found = probe(offset)
-        return found is not None and found[1] != span.leader_epoch
+        return found is not None and found[1] != epoch
 
-    low, high = span.offsets.start, span.offsets.end - 1
-    if is_other(low):
-        high = low
-    elif not is_other(high):
-        return None
-    while low < high:
+    high = end - 1
+    if not is_other(high):
+        return end
+    while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if is_other(middle) else (middle + 1, high)
-    found = probe(high)
-    return high if found is not None and found[0] < span.offsets.end else None
-
-
-def _keep_newest(landed: Iterable[EpochSpan], log: OffsetRange) -> list[EpochSpan]:
-    """Return disjoint spans, each offset under the last known epoch of its reads, else under an unknown one, clipped to
-    the log, in order of offsets."""
-    kept: list[EpochSpan] = []
-    starts: list[int] = []  # of what later reads cover, in order and disjoint, as `ends`
-    ends: list[int] = []
-    newest_first = list(landed)[::-1]
-    for span in sorted(newest_first, key=lambda span: span.leader_epoch is None):
-        start, end = max(span.offsets.start, log.start), min(span.offsets.end, log.end)
-        if span.offsets.source != log.source or start >= end:
-            continue
-        first, beyond = bisect_left(ends, start), bisect_right(starts, end)
-        covered = [*zip(starts[first:beyond], ends[first:beyond], strict=True)]
-        at = start
-        for low, high in (*covered, (end, end)):
-            if at < min(low, end):
-                kept.append(EpochSpan(OffsetRange(log.source, at, min(low, end)), span.leader_epoch))
-            at = max(at, high)
-        starts[first:beyond] = [min([start, *starts[first : min(first + 1, beyond)]])]
-        ends[first:beyond] = [max([end, *(high for _, high in covered)])]
-    return join_spans(sorted(kept, key=lambda span: span.offsets))
+        low, high = (low, middle) if is_other(middle) else (middle, high)
+    return high

@@ -20,7 +20,7 @@ from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
 from onceover.ledger.catalog import keep_raw_store, restore_contracts
 from onceover.ledger.drivers import UNKNOWN_VERSION, Epoch, as_driver, record_versions
-from onceover.ledger.log_comparison import LogComparison
+from onceover.ledger.log_cuts import record_cuts
 from onceover.ledger.poison import record_poison
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import RawContents, RawFile
@@ -138,7 +138,7 @@ def _compare_log(context: PipelineContext, epoch: Epoch) -> None:
     What cannot be compared now, ingest and detection compare before a window is certified."""
     if facts := _read_facts(context):
         try:
-            LogComparison(context.ledger, context.name, epoch).compare(facts, context.build_source(facts))
+            record_cuts(context.ledger, context.name, facts, context.build_source(facts), epoch)
         except OnceoverError as error:
             log.warning("the log of %s was not compared with what raw holds: %s", context.name, error)
 

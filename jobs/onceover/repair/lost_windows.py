@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from onceover.context import PipelineContext
 from onceover.detection.look import Judgement, judge_windows
 from onceover.errors import OnceoverError, UnreachableError
-from onceover.ledger import log_cuts, lost_windows, read_again
+from onceover.ledger import lost_windows, read_again
 from onceover.ledger.lost_windows import FailedRepair, LostWindow
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange, coalesce, intersect, subtract
@@ -31,13 +31,11 @@ _TRUSTED = timedelta(hours=1)  # how long a repair's reading of raw is believed,
 @dataclass(frozen=True, slots=True)
 class LostWindows:
     """Windows of whose landed records raw lacks some: those that can be given up, and those that cannot, each with the
-    reason. `changing` counts windows in which a batch is landing; `log_may_differ`: what landed is compared with a log
-    that was cut, and no window is judged before."""
+    reason. `changing` counts windows in which a batch is landing."""
 
     declarable: tuple[LostWindow, ...] = ()
     others: tuple[tuple[LostWindow, str], ...] = ()
     changing: int = 0
-    log_may_differ: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +76,8 @@ def list_lost(context: PipelineContext, known: Collection[datetime]) -> LostWind
             waiting.append((lost, why))
         else:
             declarable.append(lost)
-    log_may_differ = log_cuts.may_log_differ(ledger, name)
     others = sorted(waiting, key=lambda pair: pair[0].window_start)
-    return LostWindows(tuple(declarable), tuple(others), look.changing, log_may_differ)
+    return LostWindows(tuple(declarable), tuple(others), look.changing)
 
 
 def give_up(context: PipelineContext, listed: Sequence[LostWindow], who: str, why: str) -> int:

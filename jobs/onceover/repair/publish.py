@@ -13,7 +13,6 @@ from onceover.ledger.certificates import Certificate, RawProof, certify
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns, digest_columns, read_count
 from onceover.ledger.findings import note_finding, resolve_findings
-from onceover.ledger.log_cuts import WHY_CUT, may_log_differ
 from onceover.ledger.repair_requests import RepairRequest
 from onceover.ledger.repair_tries import drop_claim, finish_try, leave
 from onceover.model.claim import ClaimedWindow
@@ -43,9 +42,9 @@ def publish(
 ) -> bool:
     """Overwrite one window's aggregates with those rebuilt from raw and certify it, in one transaction.
 
-    Returns False and publishes nothing if the log was found cut since the claim; or if the window changed since, or one
-    of its extras landed or may land soon, which the next detection judges again; or if a rebuild of the ledger found
-    other rows without raw, which stay, and expire again. Raises CountedTwiceError for an extra of another window. Keeps
+    Returns False and publishes nothing if the window changed since the claim, or one of its extras landed or may land
+    soon, which the next detection judges again; or if a rebuild of the ledger found other rows without raw, which stay,
+    and expire again. Raises CountedTwiceError for an extra of another window. Keeps
     replaced rows as a revision; rows that already equal raw are only certified. Text that proves the window without its
     compacted file takes that file's place. Raises FencedError for a lost claim.
     """
@@ -58,9 +57,6 @@ def publish(
         ).fetchone()
         if row is None or row["token"] != claimed.token:
             raise FencedError(f"window {start:%Y-%m-%dT%H:%MZ}: the claim was lost to another repair")
-        if may_log_differ(connection, registered.name):
-            leave(connection, registered.name, claimed, WHY_CUT)
-            return False
         if row["version"] != claimed.version:
             leave(connection, registered.name, claimed, "the window changed during the repair; it is judged again")
             return False

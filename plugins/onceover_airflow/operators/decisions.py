@@ -54,9 +54,7 @@ class AcceptLossOperator(_DecisionOperator):
             chosen = choose_range(params, opened.pipeline.contract.window_minutes)
             windows = reject_future_range(opened, chosen)
             opened.require_same_contract()
-            lost, reopened = accept_loss(
-                opened, span, windows, who, reason, unreadable=kind == "unreadable", overwritten=kind == "overwritten"
-            )
+            lost, reopened = accept_loss(opened, span, windows, who, reason, unreadable=kind == "unreadable")
         self.log.info("%s", describe_accepted_loss(span.source, lost, reopened, chosen))
         offsets = sum(map(len, lost))
         return {"pipeline": opened.name, "offsets": offsets, "ranges": len(lost), "reopened": len(reopened)}

@@ -15,7 +15,6 @@ from airflow.sdk.exceptions import AirflowSkipException
 from onceover.errors import BusyError, TerminalError
 from onceover.explain.plan import describe_plan
 from onceover.model.dag_run import DagRun
-from onceover.model.finding import is_log_cut
 from onceover.model.json_text import to_plain
 from onceover.model.window import WindowRange, format_moment
 from onceover_airflow.metrics import count
@@ -40,8 +39,7 @@ class DetectOperator(BaseOperator):
     """Judges windows, certifies the right ones from the ledger, and requests a repair of the failed ones.
 
     Returns the detection as a dictionary; its `request_id` is None when there is nothing to repair. A dry run writes
-    nothing and returns `plan`, one row a window. Raises BusyError if none of the requested windows can be judged, as
-    Kafka's log was cut.
+    nothing and returns `plan`, one row a window.
     """
 
     template_fields: Sequence[str] = ("pipeline",)
@@ -58,7 +56,6 @@ class DetectOperator(BaseOperator):
         from onceover.detection import service as detection_service
         from onceover.detection.future_range import cut_future_range
         from onceover.detection.plan import plan_repair
-        from onceover.ledger.log_cuts import WHY_CUT
 
         run, request = context["dag_run"], RunRequest()
         with open_pipeline(chosen_name(self.pipeline), "detect") as opened:
@@ -84,8 +81,6 @@ class DetectOperator(BaseOperator):
                 still_runs=make_run_check(context) if self.scope == "ledger" else None,
             )
         logged = self._log_detection(opened.name, to_plain(detection))
-        if request.window_range is not None and detection.request_id is None and is_log_cut(detection.findings):
-            raise BusyError(f"no window of {opened.name} was judged: {WHY_CUT}")
         return logged | name_range(request.window_range)
 
     def _cut(self, request: RunRequest, chosen: WindowRange) -> RunRequest:

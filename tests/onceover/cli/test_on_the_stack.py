@@ -15,7 +15,6 @@ from tests.frozen import frozen
 
 from onceover.cli.arguments import get_user
 from onceover.ledger.database import HEAD
-from onceover.ledger.log_cuts import WHY_CUT
 from onceover.model.window import format_moment
 from onceover_local.stack import Stack
 
@@ -152,27 +151,6 @@ def test_repair_of_right_windows_certifies_them_without_spark(run: Any, states: 
     assert '("INC-1 [red]night[/]"): valid.' in text
     assert "Nothing: its certificate is valid." in text
     assert run("repair", states.name, *hour, "--reason", "again").stdout.startswith("nothing to judge")
-
-
-def test_cut_log_is_said_where_no_window_is_judged(run: Any, states: Any) -> None:
-    """Each command that a person is sent to says that no window was judged; none says that nothing is wrong."""
-
-    def lose(offsets: str) -> None:
-        states.connection.execute(
-            "UPDATE onceover.kafka_partition SET overwritten = %s WHERE pipeline = %s", [offsets, states.name]
-        )
-
-    lose("{[7,9)}")
-    planned = run("repair", states.name, *DAY, "--dry-run", "--json")
-    assert (planned.exit_code, planned.stdout, "other records" in planned.stderr) == (75, "", True)
-    repaired = run("repair", states.name, *DAY, "--reason", "INC-1")
-    assert (repaired.exit_code, "no window was judged: Kafka's log" in repaired.stdout) == (75, True)
-    story = json.loads(run("explain", states.name, "2013-01-01T01:00Z", "--json").stdout)
-    assert (story["state"], story["not_judged_because"]) == ("closed", WHY_CUT)
-    assert [step["command"] for step in story["next_steps"]][-1].startswith("onceover explain ")
-    assert WHY_CUT in run("explain", states.name, "2013-01-01T01:00Z").stdout
-    lose("{}")
-    assert run("repair", states.name, *DAY, "--dry-run").exit_code == 0
 
 
 def test_recorded_findings_are_shown_with_their_history(run: Any, states: Any) -> None:

@@ -23,8 +23,7 @@ NAMES = [str(window) for window in HOURS]
 FOUND = (Finding(Kind.DUPLICATED, {"landings": [1, 2], "pairs": 1}),)
 DETECTION = Detection("things", 5, 2, tuple(FailedWindow(w, FOUND) for w in HOURS), 0, 0, 0, (), 7)
 NOTHING = dataclasses.replace(DETECTION, failed=(), request_id=None)
-SHORT = Finding(Kind.TRUNCATED, {"end_and_stored": [["5f3a0b1c", 0, 90, 120]]})
-CUT = Finding(Kind.TRUNCATED, {"end_and_stored": [], "diverged_from": [["5f3a0b1c", 0, 3]]})
+CUT = Finding(Kind.TRUNCATED, {"end_and_stored": [["5f3a0b1c", 0, 90, 120]], "cut_from": [["5f3a0b1c", 0, 3]]})
 DONE = Confirmation("things", 7, tuple(NAMES), (), (), (), (), (), 30, 330)
 
 
@@ -51,8 +50,7 @@ def confirmed(*names: str, **changed: Any) -> Confirmation:
         (Result(DETECTION, confirmed(), spark_exit_code=-9), 1),
         (Result(dataclasses.replace(NOTHING, waiting=1)), 75),
         (Result(dataclasses.replace(NOTHING, findings=(hole("lost"),))), 0),
-        (Result(dataclasses.replace(NOTHING, judged=0, findings=(SHORT,))), 0),
-        (Result(dataclasses.replace(NOTHING, judged=0, findings=(CUT,))), 75),
+        (Result(dataclasses.replace(NOTHING, judged=0, findings=(CUT,))), 0),
         (Result(dataclasses.replace(NOTHING, findings=(hole("expired"),))), 1),
     ],
 )
@@ -112,17 +110,3 @@ def test_range_without_a_judged_window_names_the_states(show: Show) -> None:
     assert "nothing to judge: of the windows of this range are 2 certified, 1 open; an open window is judged" in said
     shown = show(*describe_result(Result(nothing, unjudged={})))
     assert "this range has no window" in " ".join(shown.split())
-
-
-def test_cut_log_leaves_no_window_called_right(show: Show) -> None:
-    shown = show(
-        *describe_result(Result(dataclasses.replace(NOTHING, judged=0, findings=(CUT,)), unjudged={"closed": 5}))
-    )
-    said = " ".join(shown.split())
-    assert said.startswith("no window was judged: Kafka's log has, may have, or lost, other records under offsets that")
-    assert "nothing to" not in said
-    searched = dataclasses.replace(DETECTION, judged=0, failed=DETECTION.failed[:1], findings=(CUT,))
-    shown = show(*describe_result(Result(searched, confirmed(NAMES[0]))))
-    said = " ".join(shown.split())
-    assert said.startswith("no window was judged")
-    assert f"{NAMES[0]} confirmed" in said

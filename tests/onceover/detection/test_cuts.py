@@ -16,7 +16,7 @@ from onceover.detection.cuts import compare_log
 from onceover.errors import UnreachableError
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
-from onceover.ledger import log_comparison
+from onceover.ledger import log_cuts
 from onceover.ledger.database import Connection
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
@@ -39,7 +39,7 @@ def open_context(connection: Connection, error: Exception | None = None) -> Any:
 def test_uncompared_log_certifies_nothing_beside_ingest(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_comparison, "LogProbe", ProbeOfEpochTwo)
+    monkeypatch.setattr(log_cuts, "LogProbe", ProbeOfEpochTwo)
     land(connection, 0, 40, (2, 0))
     connection.execute(
         "INSERT INTO onceover.driver (pipeline, epoch, owner, holder, expires_at) "

@@ -23,7 +23,7 @@ EVIDENCE: dict[Kind, dict[str, Any]] = {
     Kind.FOREIGN_LINE: {"lines": 3},
     Kind.CORRUPT_LINE: {"lines": 2},
     Kind.FAILED_PROOF: {"reason": "landing 7: raw holds 4 of 5 of 5f3a0b1c-0:50-55"},
-    Kind.TRUNCATED: {"end_and_stored": [["5f3a0b1c", 0, 90, 120]]},
+    Kind.TRUNCATED: {"end_and_stored": [["5f3a0b1c", 0, 90, 120]], "cut_from": []},
     Kind.HOLE: {"frontier_and_reach": [["5f3a0b1c", 0, 10, 30]]},
     Kind.UNREADABLE: {"stopped": [{"offsets": ["5f3a0b1c", 2, 10, 12], "why": "a damaged batch"}]},
 }
@@ -116,14 +116,7 @@ def test_rows_changed_by_hand_read_as_such_and_not_as_a_count() -> None:
     assert judged.how == "How many records they count is unknown; the landings hold 10 records."
 
 
-def test_offsets_without_leader_epochs_are_no_cut_log() -> None:
-    evidence: dict[str, Any] = {"end_and_stored": [], "unknown_from": [["5f3a0b1c", 0, 1_200]]}
-    text = describe_finding(Kind.TRUNCATED, evidence)
-    assert text.what == "Records that landed have not been compared with Kafka's log."
-    assert "5f3a0b1c-0: from offset 1,200 on. Ingest reads them once more" in text.how
-    gone = describe_finding(Kind.TRUNCATED, {"end_and_stored": [], "overwritten": [["5f3a0b1c", 0, 5, 90]]})
-    assert "lost records before they were read" in gone.what
-    assert "5f3a0b1c-0:5-90. No window is certified until a person accepts" in gone.how
-    both = describe_finding(Kind.TRUNCATED, {**evidence, "diverged_from": [["5f3a0b1c", 0, 2_000]]})
-    assert "was cut" in both.what
-    assert "from offset 2,000 on" in both.how
+def test_cut_log_names_where_it_is_read_on() -> None:
+    text = describe_finding(Kind.TRUNCATED, {"end_and_stored": [], "cut_from": [["5f3a0b1c", 0, 2_000]]})
+    assert "was cut" in text.what
+    assert "5f3a0b1c-0: from offset 2,000 on. Ingest reads on there; both count." in text.how

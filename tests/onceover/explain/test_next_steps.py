@@ -100,17 +100,6 @@ def test_window_in_which_a_batch_is_landing_is_left_alone() -> None:
     assert commands("closed", changing=True) == []
 
 
-@pytest.mark.parametrize("state", ["closed", "failed", "blocked", "certified"])
-def test_cut_log_is_settled_before_a_window_is_repaired(state: str) -> None:
-    kinds = [Kind.TRUNCATED] if state == "closed" else [Kind.TRUNCATED, Kind.DUPLICATED]
-    steps = list_next_steps("things", WINDOW, state, kinds, is_log_cut=True)
-    named = [step.command or "" for step in steps]
-    assert [each for each in named if each.startswith("onceover repair ")] == []
-    assert named[-1] == "onceover explain things 2013-01-01T05:00Z"
-    assert any("--overwritten" in each for each in named)
-    assert not any("Nothing is wrong" in step.text for step in steps)
-
-
 def test_unfinished_batch_needs_ingest_first() -> None:
     assert commands("certified", Kind.UNFINISHED_BATCH) == ["onceover ingest things"]
 

@@ -110,13 +110,13 @@ def test_landing_locks_kafka_partitions_in_order(writers: Writers) -> None:
 
 
 def test_landing_sees_a_loss_accepted_while_it_waited(writers: Writers) -> None:
-    land, lost = writers.land(ONE, read(FIRST, 5)), OffsetRange(FIRST, 5, 6)
+    lost = OffsetRange(FIRST, 5, 6)
     writers.own.execute(
-        "UPDATE onceover.kafka_partition SET overwritten = '{[5,6)}' WHERE pipeline = %s AND kafka_partition = 0",
-        [writers.name],
+        "UPDATE onceover.kafka_partition SET reach = 6 WHERE pipeline = %s AND kafka_partition = 0", [writers.name]
     )
     with writers.own.transaction():
-        losses.record_overwritten(writers.own, writers.name, lost, NOON, ONE, "me", "a test")
+        losses.record_loss(writers.own, writers.name, [lost], NOON, ONE, "me", "a test")
+        land = writers.land(ONE, read(FIRST, 5))
         running = writers.start(land)
     with pytest.raises(BusyError, match="1 more windows are concerned"):
         running.result(20)
@@ -125,15 +125,17 @@ def test_landing_sees_a_loss_accepted_while_it_waited(writers: Writers) -> None:
     assert losses.list_stating(writers.own, writers.name, [lost]) == [], "it landed after all"
 
 
-COMPARED = log_cuts.Comparison(OffsetRange(FIRST, 0, 1), (), None, None, 0)
-
-
 @pytest.mark.parametrize(
     ("act", "error"),
     [
         (lambda other, epoch: batches.begin(other, epoch, 1, [OffsetRange(FIRST, 0, 1)]), FencedError),
         (lambda other, epoch: drivers.acquire(other, epoch.pipeline, "third"), BusyError),
-        (lambda other, epoch: log_cuts.record_comparison(other, epoch.pipeline, COMPARED, None), BusyError),
+        (
+            lambda other, epoch: log_cuts.record_comparison(
+                other, epoch.pipeline, OffsetRange(FIRST, 0, 1), (), None, 0, None
+            ),
+            BusyError,
+        ),
     ],
     ids=["the old driver", "another driver", "detection"],
 )

@@ -1,26 +1,26 @@
-"""Leader epochs of landed offsets, in the order in which they were read, and what the log held when it was compared."""
+"""Logs that were cut, by the leader epochs of what landed: from there on all is to be read, and what landed is past."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 import pytest
 
 from onceover.config.endpoints import address
 from onceover.detection.evidence import _find_incomplete_partitions, read_versions
-from onceover.errors import UsageError
+from onceover.errors import BusyError
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
-from onceover.ledger import log_comparison, losses
+from onceover.ledger import frontiers, log_cuts, losses
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.landed_offsets import read_accounted
-from onceover.ledger.log_comparison import LogComparison
-from onceover.ledger.log_cuts import NOT_WHOLE, Comparison, end_comparisons, list_landed_epochs, record_comparison
-from onceover.ledger.losses import record_overwritten
+from onceover.ledger.extras import list_landed_spans
+from onceover.ledger.landed_offsets import list_landed, read_accounted
+from onceover.ledger.log_cuts import end_cuts, list_landed_epochs, record_comparison, record_cuts
 from onceover.ledger.migrate import upgrade_schema
-from onceover.model.log_history import EpochSpan, find_divergence, find_unknown
+from onceover.model.finding_kinds import Kind
+from onceover.model.log_history import EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover_local.stack import Stack
 
@@ -28,19 +28,31 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
 AT = KafkaPartition("0a1b2c3d", 0)
 LOG = OffsetRange(AT, 0, 100)
+SOURCE = KafkaSource("none:1", "topic", "id")
 NOON, LATER = datetime(2026, 3, 1, 12, tzinfo=UTC), datetime(2026, 3, 1, 13, tzinfo=UTC)
 
 
 @pytest.fixture
 def connection(stack: Stack) -> Iterator[Connection]:
+    """A pipeline that read its Kafka partition up to 100."""
     upgrade_schema(address("postgres"))
     with connect(address("postgres"), "test") as connection, connection.transaction(force_rollback=True):
-        connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES ('cuts', 1)")
+        connection.execute(
+            "INSERT INTO onceover.pipeline (name, contract_version, every_window_closed) VALUES ('cuts', 1, true)"
+        )
         connection.execute(
             "INSERT INTO onceover.kafka_partition VALUES ('cuts', %s, 0, 'topic', 0, 100, 100, 100, NULL, NULL)",
             [AT.generation],
         )
+        connection.execute(
+            "INSERT INTO onceover.\"window\" (pipeline, window_start, window_end) VALUES ('cuts', %s, %s)",
+            [NOON, LATER],
+        )
         yield connection
+
+
+def of(start: int, end: int) -> OffsetRange:
+    return OffsetRange(AT, start, end)
 
 
 def land(connection: Connection, start: int, end: int, *epochs: tuple[int, int], records: int = 1) -> None:
@@ -51,117 +63,155 @@ def land(connection: Connection, start: int, end: int, *epochs: tuple[int, int],
         "leader_epochs) SELECT batch_id, %s, 0, %s, %s, %s, %s FROM b",
         [AT.generation, start, end, records, json.dumps(epochs)],
     )
+    frontiers.advance(connection, "cuts", [of(start, end)])
 
 
 def span(start: int, end: int, epoch: int | None) -> EpochSpan:
-    return EpochSpan(OffsetRange(AT, start, end), epoch)
-
-
-def test_log_that_was_cut_and_came_back_is_as_it_landed(connection: Connection) -> None:
-    land(connection, 0, 50, (2, 0))
-    land(connection, 50, 80, (3, 50))
-    land(connection, 50, 90, (2, 50))
-    land(connection, 90, 95, records=0)
-    landed = list_landed_epochs(connection, "cuts", LOG)
-    assert landed == [span(0, 50, 2), span(50, 80, 3), span(50, 95, 2)]
-    assert find_divergence(landed, LOG, lambda at: (at, 2)) is None
-    assert find_divergence(landed, LOG, lambda at: (at, 2 if at < 70 else 5)) == 70
-
-
-def test_rebuilt_offsets_are_unknown_until_they_are_read(connection: Connection) -> None:
-    land(connection, 0, 40)
-    land(connection, 40, 50, (1, 40))
-    land(connection, 60, 70)
-    landed = list_landed_epochs(connection, "cuts", LOG)
-    assert find_unknown(landed, LOG) == (OffsetRange(AT, 0, 40), OffsetRange(AT, 60, 70))
-    land(connection, 0, 70, (1, 0))
-    assert find_unknown(list_landed_epochs(connection, "cuts", LOG), LOG) == ()
-
-
-def test_unknown_offsets_keep_the_log_uncompared(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read_row() -> tuple[int | None, ...]:
-        row = connection.execute(
-            "SELECT compared_epoch, diverged_from, unknown_from FROM onceover.kafka_partition WHERE pipeline = 'cuts'"
-        ).fetchone()
-        return tuple(row.values()) if row else ()
-
-    monkeypatch.setattr(log_comparison, "LogProbe", ProbeOfEpochTwo)
-    facts = TopicFacts("topic", "id", AT.generation, {0: 10}, {0: 60}, {0: 2})
-    comparison = LogComparison(connection, "cuts")
-    land(connection, 0, 40)
-    land(connection, 40, 50, (2, 40))
-    assert comparison.compare(facts, KafkaSource("none:1", "topic", "id")) == {}
-    assert read_row() == (NOT_WHOLE, None, 10), "compared no more than it knows"
-    assert comparison.list_unknown(AT.generation) == [OffsetRange(AT, 10, 40)]
-    land(connection, 10, 30, (2, 10))
-    comparison.compare(facts, KafkaSource("none:1", "topic", "id"))
-    assert comparison.list_unknown(AT.generation) == [OffsetRange(AT, 30, 40)], "killed in between, the rest is left"
-    land(connection, 30, 40, (2, 30))
-    comparison.compare(facts, KafkaSource("none:1", "topic", "id"))
-    assert (read_row(), comparison.list_unknown(AT.generation)) == ((2, None, None), [])
-
-
-def test_log_that_more_landed_of_meanwhile_is_compared_again(connection: Connection) -> None:
-    land(connection, 0, 40, (2, 0))
-    landed = list_landed_epochs(connection, "cuts", LOG)
-    for expected in (2, None):
-        assert not record_comparison(connection, "cuts", Comparison(LOG, landed, None, None, 2), None)
-        found = connection.execute("SELECT compared_epoch FROM onceover.kafka_partition WHERE pipeline = 'cuts'")
-        assert found.fetchall() == [{"compared_epoch": expected}]
-        land(connection, 70, 80, (2, 70))
+    return EpochSpan(of(start, end), epoch)
 
 
 class ProbeOfEpochTwo:
+    """A log of leader epoch 1 below 40, of 2 from there on."""
+
     def __init__(self, source: KafkaSource, kafka_partition: int) -> None: ...
 
     def find_epoch(self, offset: int) -> tuple[int, int]:
-        return offset, 2
+        return offset, 1 if offset < 40 else 2
 
     def close(self) -> None: ...
 
 
-def read_overwritten(connection: Connection) -> list[list[int]]:
-    findings = _find_incomplete_partitions(connection, "cuts")
-    return [piece[2:] for f in findings for piece in f.evidence.get("overwritten", ())]  # type: ignore[attr-defined]
+@pytest.fixture
+def _probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_cuts, "LogProbe", ProbeOfEpochTwo)
 
 
-@pytest.mark.parametrize("living", [None, "ffffffff"])
-def test_deleted_topic_keeps_what_was_not_read_again(connection: Connection, living: str | None) -> None:
+def compare(connection: Connection, start: int, end: int, leader_epoch: int = 2) -> Mapping[int, int]:
+    facts = TopicFacts("topic", "id", AT.generation, {0: start}, {0: end}, {0: leader_epoch})
+    return record_cuts(connection, "cuts", facts, SOURCE)
+
+
+def read_log(connection: Connection) -> tuple[int, ...]:
+    """Return frontier, reach and the leader epoch at which the log was compared."""
+    row = connection.execute(
+        "SELECT frontier, reach, compared_epoch FROM onceover.kafka_partition WHERE pipeline = 'cuts'"
+    ).fetchone()
+    return tuple((row or {}).values())
+
+
+def test_landed_epochs_are_listed_in_the_order_of_reading(connection: Connection) -> None:
+    land(connection, 0, 50, (2, 0))
+    land(connection, 50, 80, (3, 50))
+    land(connection, 50, 90, (2, 50))
+    land(connection, 90, 95, records=0)
+    land(connection, 95, 99)
+    assert list_landed_epochs(connection, "cuts", LOG) == [
+        span(0, 50, 2), span(50, 80, 3), span(50, 95, 2), span(95, 99, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("_probed")
+def test_what_landed_from_the_cut_on_is_past_and_read_again(connection: Connection) -> None:
+    land(connection, 0, 30, (1, 0))
+    land(connection, 30, 100, (1, 30))
+    connection.execute("UPDATE onceover.kafka_partition SET max_event_time = %s WHERE pipeline = 'cuts'", [LATER])
+    assert compare(connection, 0, 60) == {0: 40}
+    assert read_log(connection) == (40, 40, 2)
+    assert list_landed(connection, "cuts", [of(0, 100)]) == (of(0, 40),), "the rest is to be read"
+    assert read_accounted(connection, "cuts") == [of(0, 100)], "and has landed, for its records count"
+    assert list_landed_spans(connection, "cuts", [of(90, 100)]) == [span(90, 100, 1)]
+    assert frontiers.read_holes(connection, "cuts") == []
+    newest = connection.execute(
+        "SELECT max_event_time FROM onceover.kafka_partition WHERE pipeline = 'cuts'"
+    ).fetchone()
+    assert newest == {"max_event_time": None}, "what is past closes no window"
+    (finding,) = _find_incomplete_partitions(connection, "cuts")
+    assert (finding.kind, finding.evidence["cut_from"]) == (Kind.TRUNCATED, [[AT.generation, 0, 40]])
+    assert list(read_versions(connection, "cuts", None, None, False)) == [NOON], "its windows are judged"
+    assert compare(connection, 0, 60) == {0: 40}, "until something is read there"
+    land(connection, 40, 55, (2, 40))
+    assert (compare(connection, 0, 60), read_log(connection)) == ({}, (55, 55, 2))
+    assert _find_incomplete_partitions(connection, "cuts") == []
+    land(connection, 55, 60, (2, 55))
+    assert (compare(connection, 0, 60, 3), read_log(connection)) == ({}, (60, 60, 3)), "it is as it landed"
+
+
+@pytest.mark.usefixtures("_probed")
+def test_log_that_ends_before_what_was_read_is_cut_there(connection: Connection) -> None:
+    land(connection, 0, 40, (1, 0))
+    land(connection, 40, 100, (2, 40))
+    assert compare(connection, 0, 70) == {0: 70}
+    assert read_log(connection) == (70, 70, 2)
+    land(connection, 70, 120, (3, 70))
+    assert read_log(connection) == (120, 120, 2)
+
+
+@pytest.mark.usefixtures("_probed")
+def test_log_that_is_cut_twice_is_read_from_the_earlier_cut(connection: Connection) -> None:
     land(connection, 0, 100, (1, 0))
-    news = [record_comparison(connection, "cuts", Comparison(LOG, [], 40, None, NOT_WHOLE), None) for _ in range(2)]
-    assert news == [True, False]
-    land(connection, 40, 60, (2, 40))
-    assert end_comparisons(connection, "cuts", living)
-    assert not end_comparisons(connection, "cuts", living)
-    assert read_overwritten(connection) == [[60, 100]]
+    compare(connection, 0, 100)
+    land(connection, 40, 45, (2, 40))
+    land(connection, 55, 80, (2, 55))
+    assert compare(connection, 0, 60, 3) == {0: 60}
+    assert list_landed(connection, "cuts", [of(0, 100)]) == (of(0, 45), of(55, 60)), "what is past stays past"
+    assert compare(connection, 0, 20, 4) == {0: 20}
+    land(connection, 20, 30, (4, 20))
+    assert list_landed(connection, "cuts", [of(0, 100)]) == (of(0, 30),), "what landed before the last cut is past"
 
 
-def test_divergence_that_expired_unread_stays_stated(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_comparison, "LogProbe", ProbeOfEpochTwo)
-    source = KafkaSource("none:1", "topic", "id")
+@pytest.mark.usefixtures("_probed")
+def test_what_expires_after_a_cut_is_a_hole_to_give_up(connection: Connection) -> None:
+    land(connection, 0, 100, (1, 0))
+    compare(connection, 0, 200)
+    connection.execute("UPDATE onceover.kafka_partition SET reach = 90 WHERE pipeline = 'cuts'")  # as a plan does
+    assert frontiers.read_holes(connection, "cuts") == [of(40, 90)]
+    losses.record_loss(connection, "cuts", [of(40, 90)], NOON, LATER, "me", "gone")
+    land(connection, 90, 200, (2, 90))
+    assert (read_log(connection), compare(connection, 90, 200, 3)) == ((200, 200, 2), {})
+    assert losses.list_stating(connection, "cuts", [of(40, 90)]) == [NOON]
+    assert read_accounted(connection, "cuts") == [of(0, 200)], "what landed there counts"
+    assert list_landed(connection, "cuts", [of(0, 200)]) == (of(0, 40), of(90, 200))
 
-    def compare(start: int) -> None:
-        facts = TopicFacts("topic", "id", AT.generation, {0: start}, {0: 200}, {0: 2})
-        LogComparison(connection, "cuts").compare(facts, source)
 
-    land(connection, 5, 80, (1, 5))
-    land(connection, 80, 100)
-    connection.execute(
-        "INSERT INTO onceover.\"window\" (pipeline, window_start, window_end) VALUES ('cuts', %s, %s)", [NOON, LATER]
-    )
-    connection.execute("UPDATE onceover.pipeline SET every_window_closed = true WHERE name = 'cuts'")
-    compare(0)
-    land(connection, 5, 10, (2, 5))
-    compare(90)
-    assert read_overwritten(connection) == [[10, 90]], "other records were there, or may have been"
-    land(connection, 90, 100, (2, 90))
-    compare(100)
-    assert read_versions(connection, "cuts", None, None, False) == {}, "nothing is certified"
-    with pytest.raises(UsageError, match="0a1b2c3d-0:10-90"):
-        record_overwritten(connection, "cuts", OffsetRange(AT, 5, 90), NOON, LATER, "me", "gone")
-    lost, reopened = record_overwritten(connection, "cuts", OffsetRange(AT, 10, 90), NOON, LATER, "me", "gone")
-    assert (lost, reopened) == ((OffsetRange(AT, 10, 90),), [NOON])
-    assert list(read_versions(connection, "cuts", None, None, False)) == [NOON]
-    assert read_overwritten(connection) == []
-    assert read_accounted(connection, "cuts") == [OffsetRange(AT, 0, 100)], "they have landed"
-    assert losses.list_stating(connection, "cuts", lost) == [NOON]
+@pytest.mark.usefixtures("_probed")
+def test_loss_beyond_a_cut_is_taken_back(connection: Connection) -> None:
+    connection.execute("UPDATE onceover.kafka_partition SET frontier = 30 WHERE pipeline = 'cuts'")
+    land(connection, 0, 30, (1, 0))
+    land(connection, 60, 100, (1, 60))
+    losses.record_loss(connection, "cuts", [of(30, 60)], NOON, LATER, "me", "gone")
+    before = read_versions(connection, "cuts", None, None, False)
+    assert compare(connection, 0, 100) == {0: 60}
+    assert losses.list_stating(connection, "cuts", [of(30, 60)]) == [NOON], "it is not beyond"
+    land(connection, 60, 100, (2, 60))
+    assert compare(connection, 0, 50, 3) == {0: 50}
+    assert losses.list_stating(connection, "cuts", [of(50, 60)]) == []
+    assert losses.list_stating(connection, "cuts", [of(30, 50)]) == [NOON]
+    assert read_versions(connection, "cuts", None, None, False) != before, "it is judged again"
+    land(connection, 60, 70, (3, 60))
+    assert read_log(connection)[:2] == (50, 70), "nothing passes over what is to be read"
+
+
+@pytest.mark.usefixtures("_probed")
+def test_what_a_deleted_topic_held_since_its_cut_is_a_hole(connection: Connection) -> None:
+    land(connection, 0, 100, (1, 0))
+    compare(connection, 0, 120)
+    assert end_cuts(connection, "cuts")
+    assert not end_cuts(connection, "cuts")
+    assert frontiers.read_holes(connection, "cuts") == [of(40, 120)]
+
+
+def test_log_of_which_more_landed_meanwhile_is_left(connection: Connection) -> None:
+    land(connection, 0, 40, (2, 0))
+    landed = list_landed_epochs(connection, "cuts", LOG)
+    land(connection, 70, 80, (2, 70))
+    with pytest.raises(BusyError, match="landed records meanwhile"):
+        record_comparison(connection, "cuts", LOG, landed, None, 2, None)
+
+
+@pytest.mark.usefixtures("_probed")
+def test_batches_around_a_cut_are_not_rolled_up(connection: Connection) -> None:
+    land(connection, 0, 100, (1, 0))
+    compare(connection, 0, 60)
+    rows = connection.execute("SELECT rolled_up_at FROM onceover.batch WHERE pipeline = 'cuts'").fetchall()
+    assert [row["rolled_up_at"] is None for row in rows] == [False]
+    assert frontiers.read_reach(connection, "cuts") == {AT: 100}, "a batch that begins below overlaps others"

@@ -14,14 +14,14 @@ from onceover.config.endpoints import address
 from onceover.errors import UnreachableError, UsageError
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
-from onceover.ledger import frontiers, log_comparison, losses
+from onceover.ledger import frontiers, log_cuts, losses
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.landed_offsets import read_accounted, read_landed_bounds
+from onceover.ledger.landed_offsets import list_landed, read_accounted
 from onceover.ledger.locks import lock_rows
-from onceover.ledger.log_comparison import LogComparison
+from onceover.ledger.log_cuts import record_cuts
 from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.read_again import ReadAgain, list_refused, list_wanted, mark_landed, request_ranges
-from onceover.ledger.unreadable import list_known_unreadable, list_to_read_again
+from onceover.ledger.unreadable import list_known_unreadable
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover_local.stack import Stack
 
@@ -212,39 +212,42 @@ def test_unreadable_offset_under_a_landed_one_is_read(connection: Connection, mo
         [SOURCE.generation],
     )
     connection.execute("UPDATE onceover.kafka_partition SET reach = 110, frontier = 110 WHERE pipeline = 'losses'")
-    monkeypatch.setattr(log_comparison, "LogProbe", CutLog)
+    monkeypatch.setattr(log_cuts, "LogProbe", CutLog)
     facts = TopicFacts("topic", "id", SOURCE.generation, {0: 100}, {0: 130}, {0: 2})
-    comparison, source = LogComparison(connection, "losses"), KafkaSource("none:1", "topic", "id")
+    source = KafkaSource("none:1", "topic", "id")
 
     def accept(start: int, end: int) -> None:
+        connection.execute("DELETE FROM onceover.blocked WHERE pipeline = 'losses'")
+        wait_before(connection, start, end)
         losses.record_unreadable(connection, "losses", of(start, end), 2, NOON, LATER, "me", "a bomb")
+
+    def read(start: int, end: int, epoch: int) -> None:
+        losses.reland(connection, "losses", [of(start, end)])
+        land(connection, start, end, (epoch, start))
+        frontiers.advance(connection, "losses", [of(start, end)])
 
     with pytest.raises(UsageError, match="was read meanwhile"):
         accept(105, 107)
-    assert comparison.compare(facts, source) == {0: 102}
+    assert record_cuts(connection, "losses", facts, source) == {0: 102}
     accept(102, 103)
+    assert record_cuts(connection, "losses", facts, source) == {}, "reading goes on behind it"
+    assert list_landed(connection, "losses", [of(100, 110)]) == (of(100, 102),)
+    read(103, 105, 2)
     accept(105, 107)
-    assert comparison.compare(facts, source) == {0: 103}, "reading starts over behind it"
-    assert read_landed_bounds(connection, "losses", SOURCE.generation, {0: 103}) == {0: (100, 102, 103, 105, 107, 110)}
-    land(connection, 103, 105, (2, 103))
-    assert comparison.compare(facts, source) == {0: 107}
-    land(connection, 107, 110, (2, 107))
-    assert comparison.compare(facts, source) == {}
-    assert list_to_read_again(connection, "losses") == []
-    assert read_accounted(connection, "losses") == [of(100, 110)], "as one landed them before the log was cut"
+    read(107, 130, 2)
+    assert frontiers.read_holes(connection, "losses") == []
+    assert read_accounted(connection, "losses") == [of(100, 130)], "as one landed them before the log was cut"
     monkeypatch.setattr(CutLog, "cut_again_at", 105)
     facts = replace(facts, leader_epochs={0: 3})
-    assert comparison.compare(facts, source) == {0: 105}, "perhaps it can be read now"
-    losses.record_unreadable(connection, "losses", of(106, 107), 3, NOON, LATER, "me", "still a bomb")
+    assert record_cuts(connection, "losses", facts, source) == {0: 105}, "perhaps it can be read now"
+    assert list_unreadable_losses(connection) == [(102, 103)]
+    read(105, 106, 3)
+    accept(106, 107)
     monkeypatch.setattr(CutLog, "never", (106,))
-    land(connection, 105, 106, (3, 105))
-    losses.reland(connection, "losses", [of(105, 106)])
-    assert comparison.compare(facts, source) == {0: 107}
-    rows = connection.execute(
-        "SELECT start_offset, end_offset FROM onceover.accepted_loss WHERE relanded_at IS NULL AND pipeline = 'losses' "
-        "ORDER BY 1"
-    )
-    assert [tuple(row.values()) for row in rows] == [(102, 103), (106, 107)], "each that was not read is stated once"
+    read(107, 130, 3)
+    facts = replace(facts, leader_epochs={0: 4})
+    assert record_cuts(connection, "losses", facts, source) == {}
+    assert list_unreadable_losses(connection) == [(102, 103), (106, 107)], "each that was not read is stated once"
 
 
 class CutLog:

@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 import pytest
 
+from onceover.errors import TransientError
 from onceover.model.log_history import (
     NO_EPOCH,
     EpochSpan,
     Probe,
     cut_at_epochs,
     find_divergence,
-    find_unknown,
     intersect_spans,
     join_spans,
     order_epochs,
     subtract_spans,
 )
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 AT = KafkaPartition("0000000a", 0)
 
@@ -48,14 +48,16 @@ def make_probe(log: Sequence[int | None], seen: list[int] | None = None) -> Prob
         ([span(0, 4, 1), span(2, 4, 2)], [1, 1, 2, 2], None),
         ([span(0, 4, 1), span(2, 3, 2)], [1, 1, 2, 2], 3),
         ([span(0, 4, 1), span(2, 4, 2), span(3, 4, 3)], [1, 1, 3, 3], 2),
+        ([span(0, 8, 1), span(2, 8, 3)], [1, 1, 1, 2, 3, 3, 3, 3], 3),
         ([span(0, 3, 1)], [1, 1, None, 2], None),
         ([span(0, 3, 1)], [1, None, 2, 2], 1),
         ([span(0, 3, None)], [2, 2, 2], None),
         ([span(0, 5, 2), span(5, 8, 3), span(5, 10, 2)], [2] * 10, None),
-        ([span(0, 5, 2), span(5, 8, 3), span(5, 10, 2)], [2] * 5 + [3] * 3, 5),
+        ([span(0, 5, 2), span(5, 8, 3), span(5, 10, 2)], [2] * 5 + [3] * 3, None),
+        ([span(0, 5, 2), span(5, 8, 3), span(5, 10, 2)], [2] * 5 + [3] * 5, 8),
         ([span(0, 3, 1), span(3, 5, NO_EPOCH)], [1, 1, 1, None, None, 1], None),
         ([span(3, 5, NO_EPOCH)], [1, 1, 1, None, 2, 2], 3),
-        ([span(0, 3, 1), span(1, 2, None), span(1, 2, 2)], [1, 1, 1], 1),
+        ([span(0, 3, 2), span(1, 2, None)], [2, 1, 2], None),
         ([], [2, 2, 2], None),
     ],
     ids=lambda value: str(value) if isinstance(value, int) else None,
@@ -63,25 +65,27 @@ def make_probe(log: Sequence[int | None], seen: list[int] | None = None) -> Prob
 def test_divergence_begins_at_the_first_other_record(
     landed: list[EpochSpan], log: list[int | None], expected: int | None
 ) -> None:
-    assert find_divergence(landed, OffsetRange(AT, 0, len(log)), make_probe(log)) == expected
+    current = coalesce(each.offsets for each in landed)
+    assert find_divergence(landed, current, make_probe(log)) == expected
 
 
-def test_expired_offsets_are_not_compared() -> None:
-    log = [9, 9, 1, 1]
-    assert find_divergence([span(0, 4, 1)], OffsetRange(AT, 2, 4), make_probe(log)) is None
+def test_only_current_offsets_are_compared() -> None:
+    log = [9, 9, 1, 1, 9, 9, 1, 9]
+    current = [OffsetRange(AT, 2, 4), OffsetRange(AT, 6, 7)]
+    assert find_divergence([span(0, 8, 1)], current, make_probe(log)) is None
 
 
 def test_unchanged_log_costs_two_reads_a_span() -> None:
     seen: list[int] = []
     probe = make_probe([1] * 10_000, seen)
-    assert find_divergence([span(0, 10_000, 1)], OffsetRange(AT, 0, 10_000), probe) is None
+    assert find_divergence([span(0, 10_000, 1)], [OffsetRange(AT, 0, 10_000)], probe) is None
     assert len(seen) == 2
 
 
 def test_cut_is_found_by_bisection() -> None:
     seen: list[int] = []
     probe = make_probe([1] * 700 + [2] * 300, seen)
-    assert find_divergence([span(0, 1000, 1)], OffsetRange(AT, 0, 1000), probe) == 700
+    assert find_divergence([span(0, 1000, 1)], [OffsetRange(AT, 0, 1000)], probe) == 700
     assert len(seen) < 20
 
 
@@ -94,8 +98,13 @@ def test_leader_that_came_back_within_a_range_is_cut_too() -> None:
     assert cut_at_epochs(OffsetRange(AT, 4, 9), order_epochs({2: (6, 8), 3: (4, 5)})) == (span(4, 6, 3), span(6, 9, 2))
 
 
-def test_epochs_that_overlap_within_a_range_are_unknown() -> None:
-    assert order_epochs({2: (0, 9), 3: (4, 5)}) == ()
+def test_log_that_was_cut_while_it_was_read_is_read_again() -> None:
+    with pytest.raises(TransientError, match="was cut while offsets 1,000 and later ones were read"):
+        order_epochs({2: (1_000, 9_000), 3: (4_000, 5_000)})
+
+
+def test_records_without_an_epoch_among_others_leave_it_unknown() -> None:
+    assert order_epochs({2: (0, 9), NO_EPOCH: (4, 5)}) == ()
 
 
 def test_offsets_without_records_join_ranges_of_one_epoch() -> None:
@@ -103,17 +112,16 @@ def test_offsets_without_records_join_ranges_of_one_epoch() -> None:
     assert join_spans(ranges) == [span(0, 9, 1), span(9, 12, 2), span(20, 21, 2)]
 
 
-def test_unknown_offsets_are_those_of_no_known_epoch() -> None:
-    landed = [span(0, 5, 1), span(2, 9, None), span(4, 6, 2)]
-    assert find_unknown(landed, OffsetRange(AT, 3, 8)) == (OffsetRange(AT, 6, 8),)
-    assert find_unknown([*landed, span(2, 9, 2)], OffsetRange(AT, 0, 9)) == ()
-
-
 def test_twenty_thousand_spans_cost_two_reads_each() -> None:
-    landed = [span(n, n + 3, n % 7) for n in range(0, 40_000, 2)]
+    landed = [span(n, n + 2, n) for n in range(0, 40_000, 2)]
     seen: list[int] = []
-    assert find_divergence(landed, OffsetRange(AT, 0, 20_000), lambda at: seen.append(at)) is None
-    assert len(seen) == 20_000, "two reads a span"
+
+    def probe(offset: int) -> tuple[int, int]:
+        seen.append(offset)
+        return offset, offset // 2 * 2
+
+    assert find_divergence(landed, [OffsetRange(AT, 0, 40_000)], probe) is None
+    assert len(seen) == 40_000, "two reads a span"
 
 
 @pytest.mark.parametrize(

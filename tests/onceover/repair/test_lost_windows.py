@@ -33,7 +33,7 @@ def test_window_that_nothing_holds_is_given_up(connection: Connection, ledger: L
     with large_ledger.uncertified(connection, ledger, [start_of(9)]):
         listed = list_lost(as_context(fake), ())
         assert [each.window_start for each in listed.declarable] == [start_of(5), start_of(9)]
-        assert (listed.others, listed.changing, listed.log_may_differ) == ((), 0, False)
+        assert (listed.others, listed.changing) == ((), 0)
         assert give_up(as_context(fake), listed.declarable, "kim", "INC-42") == 2
         assert fake.files.expired.read() == {start_of(5), start_of(9)}, "a rebuilt ledger knows them"
         assert give_up(as_context(fake), listed.declarable, "kim", "again") == 0
@@ -100,10 +100,3 @@ def test_window_given_up_is_not_read_again(connection: Connection, ledger: Large
     assert lost_windows.read_unclaimed(connection, NAME, start_of(5)) is not None
     assert give_up(as_context(fake), list_lost(as_context(fake), ()).declarable, "kim", "INC-42") == 1
     assert lost_windows.read_unclaimed(connection, NAME, start_of(5)) is None
-
-
-def test_cut_log_is_compared_first(connection: Connection, ledger: LargeLedger, fake: Context) -> None:
-    del ledger.files.held[start_of(5)]
-    connection.execute("UPDATE onceover.kafka_partition SET diverged_from = 7 WHERE pipeline = %s", [NAME])
-    listed = list_lost(as_context(fake), ())
-    assert (listed.declarable, listed.log_may_differ) == ((), True)

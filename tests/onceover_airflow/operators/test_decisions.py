@@ -76,14 +76,14 @@ def context(**params: Any) -> Context:
     return cast(Context, {"dag_run": Run(), "params": params})
 
 
-@pytest.mark.parametrize("kind", ["expired", "unreadable", "overwritten"])
+@pytest.mark.parametrize("kind", ["expired", "unreadable"])
 def test_loss_is_accepted_for_the_windows_of_the_form(library: Library, kind: str) -> None:
     times = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z"}
     operator = AcceptLossOperator(task_id="accept", pipeline="events")
 
     done = operator.execute(context(offsets="1f2e3d4c-0:1200-1300", kind=kind, **times, **WHY))
 
-    flags = {"unreadable": kind == "unreadable", "overwritten": kind == "overwritten"}
+    flags = {"unreadable": kind == "unreadable"}
     span = OffsetRange(SOURCE, 1200, 1300)
     assert library.calls == [("events", str(span), FIVE, FIVE.replace(hour=7), "ada", "INC-42", flags)]
     assert done == {"pipeline": "events", "offsets": 100, "ranges": 1, "reopened": 1}

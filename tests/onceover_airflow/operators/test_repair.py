@@ -142,18 +142,6 @@ def test_reason_goes_to_the_ledger_unchanged(library: Library) -> None:
     assert library.calls[0][1]["why"] == reason
 
 
-def test_range_that_a_cut_log_kept_from_being_judged_is_retried(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cut = Finding(Kind.TRUNCATED, {"end_and_stored": [], "unknown_from": [["5f3a0b1c", 0, 3]]})
-    seen = Detection("events", 0, 0, (), 0, 0, 0, (cut,), None)
-    monkeypatch.setattr(detection_service, "detect", lambda *_, **__: seen)
-
-    with pytest.raises(BusyError, match="no window of events was judged: Kafka's log"):
-        detect().execute(context())
-    assert detect("ledger").execute(context())["request_id"] is None, "a schedule looks again by itself"
-
-
 def test_dry_run_only_plans(library: Library) -> None:
     times = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T06:00Z"}
 

@@ -12,7 +12,6 @@ from onceover.cli.output import Answer
 from onceover.cli.ranges import resolve_range
 from onceover.context import open_pipeline
 from onceover.detection import holes
-from onceover.errors import UsageError
 from onceover.explain.actions import describe_accepted_loss
 from onceover.model.offsets import parse_range
 
@@ -20,16 +19,12 @@ Range = Annotated[
     str,
     typer.Argument(
         metavar="RANGE",
-        help="GENERATION-PARTITION:START-END, as `onceover holes` prints it, or `onceover explain` for "
-        "--overwritten; END is exclusive. May span several.",
+        help="GENERATION-PARTITION:START-END, as `onceover holes` prints it; END is exclusive. May span several.",
     ),
 ]
 
 
 Unreadable = Annotated[bool, flag("--unreadable", "Kafka's log holds these offsets, but every read of them fails.")]
-Overwritten = Annotated[
-    bool, flag("--overwritten", "These offsets landed; a cut log had other records there, and lost them too.")
-]
 
 
 @command(
@@ -37,8 +32,6 @@ Overwritten = Annotated[
     '--reason "INC-42: retention was an hour"',
     "onceover accept-loss flights 1f2e3d4c-0:1300-1301 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
     '--unreadable --reason "INC-43: a damaged batch"',
-    "onceover accept-loss flights 1f2e3d4c-0:1400-1420 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
-    '--overwritten --reason "INC-44: the log was cut, and expired before it was read again"',
 )
 def accept_loss(
     pipeline: PipelineName,
@@ -47,25 +40,19 @@ def accept_loss(
     end: To,
     reason: Reason = None,
     unreadable: Unreadable = False,
-    overwritten: Overwritten = False,
 ) -> Answer:
     """Declare offsets lost that have expired in Kafka, and name the windows that may lack their records.
 
-    Ingest's frontier moves past these offsets, so that later windows can close again; with --overwritten, windows can
-    be certified again. With --unreadable, ingest goes on after offsets that it waits before; it may run meanwhile. The
-    windows of the range are judged again, and their certificates state the loss permanently. This cannot be undone. A
-    range may span thousands of such gaps, as control markers leave after a rebuild; what raw or Kafka holds in between
-    stays as it is.
+    Ingest's frontier moves past these offsets, so that later windows can close again. With --unreadable, ingest goes on
+    after offsets that it waits before; it may run meanwhile. The windows of the range are judged again, and their
+    certificates state the loss permanently. This cannot be undone. A range may span thousands of such gaps, as control
+    markers leave after a rebuild; what raw or Kafka holds in between stays as it is.
     """
     with open_pipeline(pipeline, "accept-loss") as context:
         span = parse_range(offsets)
         windows = resolve_range(context, start, end)
-        if unreadable and overwritten:
-            raise UsageError("--unreadable is for offsets in Kafka's log, --overwritten for lost ones: choose one")
         why = require_reason(reason, "accepting a loss")
         context.require_same_contract()
-        lost, reopened = holes.accept_loss(
-            context, span, windows, get_user(), why, unreadable=unreadable, overwritten=overwritten
-        )
+        lost, reopened = holes.accept_loss(context, span, windows, get_user(), why, unreadable=unreadable)
     said = describe_accepted_loss(span.source, lost, reopened, windows)
     return Answer({"lost": lost, "reopened": reopened}, [said])

@@ -86,7 +86,7 @@ def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str) -> Answ
     declared, days = (0, 0) if dry_run else declare_expired(context, listed, get_user(), why)
     missing = list_all(listed, lost)
     value = {**listed.as_dict(), "dry_run": dry_run, "expired": declared + given_up, "expired_days": days,
-             "missing": missing, "changing": lost.changing, "cut_log": lost.log_may_differ}  # fmt: skip
+             "missing": missing, "changing": lost.changing}  # fmt: skip
     if dry_run:
         declared, given_up, days = len(listed.declarable), len(lost.declarable), len(listed.days)
     of_days = f" and {pluralize(days, 'day')} of quarantine" if days else ""
@@ -98,7 +98,7 @@ def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str) -> Answ
             f"{pluralize(declared + given_up, 'window')}{of_days} {'would be ' if dry_run else ''}declared expired",
             given_up_text if given_up else None,
         ],
-        FAILED if any(row["why_not"] for row in missing) else TRY_LATER if lost.log_may_differ or lost.changing else 0,
+        FAILED if any(row["why_not"] for row in missing) else TRY_LATER if lost.changing else 0,
     )
 
 
@@ -112,12 +112,7 @@ def _describe_missing(
     yield Table(
         listed.days, ("quarantine whose file is gone or has lost records", "quarantine_day"), ">records", ">bytes"
     )
-    if lost.log_may_differ:
-        yield (
-            "Kafka's log was cut, or landed without leader epochs: once ingest has read it again, or the loss of what "
-            "expired unread is accepted, run the command again; `onceover explain` says which"
-        )
-    elif lost.changing:
+    if lost.changing:
         yield f"a batch is landing in {pluralize(lost.changing, 'window')}: run the command again once it has landed"
 
 

@@ -43,8 +43,6 @@ def list_losses(holes: Iterable[Mapping[str, Any]], skipped: Iterable[OffsetRang
         elif row["kind"] == Kind.UNREADABLE:
             ranges = parse_offset_ranges([each["offsets"] for each in evidence["stopped"]])
             found += [Loss(offsets, "unreadable") for offsets in ranges]
-        elif row["kind"] == Kind.TRUNCATED:
-            found += [Loss(offsets, "overwritten") for offsets in parse_offset_ranges(evidence.get("overwritten"))]
     return found[:MOST_LOSSES]
 
 

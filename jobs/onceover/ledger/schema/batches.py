@@ -81,6 +81,7 @@ CREATE TABLE onceover.batch_range (
   max_event_time timestamptz,{DIGEST},
   oldest_record timestamptz,
   leader_epochs jsonb NOT NULL DEFAULT '[]',
+  past_from bigint CHECK (past_from BETWEEN start_offset AND end_offset),
   PRIMARY KEY (batch_id, generation, kafka_partition, start_offset),
   CHECK (start_offset < end_offset)
 );
@@ -91,6 +92,8 @@ COMMENT ON COLUMN onceover.batch_range.oldest_record IS
   'Smallest Kafka timestamp read: with the topic''s retention, how long the log still holds the range.';
 COMMENT ON COLUMN onceover.batch_range.leader_epochs IS
   'Kafka leader epochs of the records read: [epoch, first offset] by offset; epoch -1: records without; []: unknown.';
+COMMENT ON COLUMN onceover.batch_range.past_from IS
+  'From this offset on the log held other records, or none, when it was found cut: they are to be read; NULL: none.';
 
 CREATE TABLE onceover.landing (
   landing_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

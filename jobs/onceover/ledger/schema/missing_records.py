@@ -43,7 +43,7 @@ CREATE TABLE onceover.accepted_loss (
   who text NOT NULL,
   why text NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
-  kind text NOT NULL DEFAULT 'lost' CHECK (kind IN ('lost', 'unreadable', 'overwritten')),
+  kind text NOT NULL DEFAULT 'lost' CHECK (kind IN ('lost', 'unreadable')),
   relanded_at timestamptz,
   CHECK (start_offset < end_offset),
   CHECK (first_window < end_window)

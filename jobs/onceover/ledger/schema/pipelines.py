@@ -96,11 +96,9 @@ CREATE TABLE onceover.kafka_partition (
   caught_up_since timestamptz,
   read_until timestamptz,
   truncated_from bigint,
-  diverged_from bigint,
-  diverged_after bigint,
-  unknown_from bigint,
   compared_epoch integer,
-  overwritten int8multirange NOT NULL DEFAULT '{}',
+  cut_from bigint,
+  past_to bigint,
   records_landed bigint NOT NULL DEFAULT 0,
   records_quarantined bigint NOT NULL DEFAULT 0,
   unreadable int8range,
@@ -124,17 +122,12 @@ COMMENT ON COLUMN onceover.kafka_partition.read_until IS
   'No unread record is older: when all was read, or the oldest Kafka timestamp of the last batch. NULL: unknown.';
 COMMENT ON COLUMN onceover.kafka_partition.truncated_from IS
   'The stored offset when the log was found to end before it; NULL once the log reaches that offset again.';
-COMMENT ON COLUMN onceover.kafka_partition.diverged_from IS
-  'First landed offset under which the log now has another record; NULL once it is read again from there.';
-COMMENT ON COLUMN onceover.kafka_partition.diverged_after IS
-  'The last batch that began before diverged_from was recorded: later ones read what the log has now.';
-COMMENT ON COLUMN onceover.kafka_partition.unknown_from IS
-  'First landed offset in the log whose leader epoch is unknown, so that it has to be read again; NULL: none.';
 COMMENT ON COLUMN onceover.kafka_partition.compared_epoch IS
-  'The log''s leader epoch when landed ranges were last compared with it; -1: to be compared again; NULL: not compared '
-  'since the ledger was rebuilt.';
-COMMENT ON COLUMN onceover.kafka_partition.overwritten IS
-  'Landed offsets under which the log had, or may have had, other records that it lost before they were read.';
+  'The log''s leader epoch when landed ranges were last compared with it; NULL: not since the ledger was rebuilt.';
+COMMENT ON COLUMN onceover.kafka_partition.cut_from IS
+  'Where the log was found cut last: it is to be read from there on while the reach is no further.';
+COMMENT ON COLUMN onceover.kafka_partition.past_to IS
+  'The largest reach before the log was cut: up to there a batch may read offsets that landed before.';
 COMMENT ON COLUMN onceover.kafka_partition.records_landed IS
   'Records of all landed batches, quarantine included; a record that landed twice counts twice.';
 COMMENT ON COLUMN onceover.kafka_partition.records_quarantined IS 'Those of records_landed that are in quarantine.';
