@@ -217,7 +217,6 @@ def test_unreadable_offset_under_a_landed_one_is_read(connection: Connection, mo
     source = KafkaSource("none:1", "topic", "id")
 
     def accept(start: int, end: int) -> None:
-        connection.execute("DELETE FROM onceover.blocked WHERE pipeline = 'losses'")
         wait_before(connection, start, end)
         losses.record_unreadable(connection, "losses", of(start, end), 2, NOON, LATER, "me", "a bomb")
 
