@@ -16,7 +16,7 @@ from bench import large_ledger, month_of_raw, planting
 from bench.large_ledger import LargeLedger
 from bench.table import Row, alternate, middle, runs
 from onceover.config.endpoints import address, home
-from onceover.detection.look import Look, judge_windows
+from onceover.detection.judgements import Look, judge_windows
 from onceover.detection.sweep import sweep_windows
 from onceover.ledger.database import Connection, connect
 from onceover.model.finding_kinds import Kind

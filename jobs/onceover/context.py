@@ -12,7 +12,7 @@ from onceover.config import endpoints
 from onceover.config.pipelines import find
 from onceover.errors import OnceoverError
 from onceover.kafka import Topic, TopicFacts
-from onceover.kafka.held_log import read_held
+from onceover.kafka.log_bounds import read_held
 from onceover.ledger import catalog
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, connect, require_current

@@ -38,7 +38,7 @@ from onceover.ledger.catalog import RegisteredPipeline, read_registered, registe
 from onceover.ledger.database import Connection
 from onceover.ledger.migrate import upgrade_schema
 from onceover.lines.escapes import CorruptLineError
-from onceover.lines.reference import Line, decode
+from onceover.lines.line_reference import Line, decode
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import Window, WindowRange, format_moment, from_ms
 from onceover.offset_stores.admin import set_offsets

@@ -9,7 +9,7 @@ from tests.integration.lane import EVENTS, NOON_MS, Lane, event
 from tests.integration.planted_failures import minutes, replay
 
 from onceover.explain.page.numbers import read_numbers
-from onceover.lines import units
+from onceover.lines import disjoint_units
 from onceover.model.window import from_ms
 from onceover.repair.revisions import restore_revision
 
@@ -64,6 +64,6 @@ def test_pipeline_with_our_own_names_goes_through_the_whole_loop(
         assert (set(shown["before"].values()), set(shown["after"].values())) == ({45}, {25})
         restore_revision(ledger, lane.registered(), from_ms(NOON_MS), None, "me", "a test")
     assert read(lane)[0.0, "a"] == {45}
-    monkeypatch.setattr(units, "UNIT_BYTES", 150)  # each window is folded in several units, as large ones are
+    monkeypatch.setattr(disjoint_units, "UNIT_BYTES", 150)  # each window is folded in several units, as large ones are
     assert len(lane.repair(lane.detect(minutes(0, 10), force=True).request_id or 0).confirmed) == 2
     assert read(lane) == {(0.0, "a"): {25}, (5.0, "b"): {7}}

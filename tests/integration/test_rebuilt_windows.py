@@ -26,7 +26,7 @@ from onceover.config.endpoints import address
 from onceover.detection import holes
 from onceover.detection.holes import accept_loss
 from onceover.errors import TransientError, UsageError
-from onceover.ledger import frontiers, losses, rebuilt
+from onceover.ledger import frontiers, losses, rebuilt_rows
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import connect
 from onceover.ledger.drivers import as_driver
@@ -258,11 +258,11 @@ def test_half_registered_ledger_is_rebuilt_whole(lanes: Lanes) -> None:
             "reach, end_offset) VALUES (%s, %s, 0, '', 20, 20, 20, 20)", [lane.name, generation],
         )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rebuilt, "record_compacted_files", _fail)
+        patch.setattr(rebuilt_rows, "record_compacted_files", _fail)
         with pytest.raises(TransientError):
             lane.rebuild()
     with lane.ledger() as ledger:
-        assert rebuilt.count_landed_batches(ledger, lane.name) == 0, "a failed run leaves nothing behind"
+        assert rebuilt_rows.count_landed_batches(ledger, lane.name) == 0, "a failed run leaves nothing behind"
     assert lane.rebuild().written.records == 20
     with pytest.raises(UsageError, match="landed batches"):
         lane.rebuild()

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from onceover.audit import store as audit_store
 from onceover.audit.comparison import Bounds, aggregate_held, count_windows, find_first_offsets, judge
-from onceover.audit.held import hold, read_log, read_raw
+from onceover.audit.log_and_raw import hold, read_log, read_raw
 from onceover.audit.log_plan import LogPlan, is_cut_short, is_log_whole, list_before_origin, plan_log, read_facts
 from onceover.audit.result import WindowAudit
 from onceover.audit.rows import compare_rows

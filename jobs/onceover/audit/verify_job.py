@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from onceover.audit import store as audit_store
-from onceover.audit.held import read_raw
+from onceover.audit.log_and_raw import read_raw
 from onceover.audit.log_plan import plan_log, read_facts
 from onceover.context import PipelineContext
 from onceover.kafka.topic import Topic, TopicFacts

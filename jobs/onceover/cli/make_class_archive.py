@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from onceover.audit.comparison import Bounds, aggregate_held, count_windows, judge
-from onceover.audit.held import hold, select_held
+from onceover.audit.log_and_raw import hold, select_held
 from onceover.model.contract import Contract, Contracts, Key, Measure
 from onceover.model.digest import HALVES
 from onceover.model.offsets import GENERATION_DIGITS, KafkaPartition, OffsetRange

@@ -11,7 +11,7 @@ from rich.text import Text
 from onceover.cli.output import STYLES, Part, Section, Table
 from onceover.config.endpoints import find_address
 from onceover.explain.finding_text import parse_offset_ranges
-from onceover.explain.view import NO_LANDING
+from onceover.explain.window_text import NO_LANDING
 from onceover.model.window import format_minute, format_moment, format_second
 from onceover.model.wording import pluralize
 from onceover.printable import escape

@@ -14,8 +14,8 @@ from datetime import datetime
 
 from onceover.context import PipelineContext
 from onceover.errors import MissingTopicError, OnceoverError, TerminalError, UsageError
-from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.hole_probe import find_gaps
+from onceover.kafka.log_bounds import clip_to_held
 from onceover.kafka.log_probe import LogProbe
 from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import Topic, TopicFacts

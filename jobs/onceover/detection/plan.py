@@ -9,8 +9,8 @@ from hashlib import sha256
 from typing import Final
 
 from onceover.context import PipelineContext
-from onceover.detection.look import PATIENCE_SECONDS, judge_windows
-from onceover.detection.unexplained_files import list_unexplained_files
+from onceover.detection.judgements import PATIENCE_SECONDS, judge_windows
+from onceover.detection.unexplained_lengths import list_unexplained_files
 from onceover.errors import ChangedPlanError
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
 from onceover.model.finding import Finding

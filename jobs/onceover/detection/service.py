@@ -13,10 +13,10 @@ from onceover.detection import holes
 from onceover.detection.certify import certify_from_ledger
 from onceover.detection.cuts import compare_log
 from onceover.detection.extras import reopen_extras
-from onceover.detection.look import judge_windows
+from onceover.detection.files_without_window import register_unknown_files
+from onceover.detection.judgements import judge_windows
 from onceover.detection.plan import require_plan
-from onceover.detection.unexplained_files import reopen_unexplained
-from onceover.detection.unknown_files import register_unknown_files
+from onceover.detection.unexplained_lengths import reopen_unexplained
 from onceover.errors import UsageError
 from onceover.ledger import drivers, read_again, repair_requests
 from onceover.ledger import findings as ledger_findings

@@ -32,13 +32,13 @@ from onceover.errors import (
 from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_steps import BatchWork, append_and_stage
 from onceover.ingest.log_retention import LogRetention
+from onceover.ingest.poison_suspects import SuspectRanges
 from onceover.ingest.read_again import append_damage, list_readable
 from onceover.ingest.report import Progress
 from onceover.ingest.scheduler import Submissions
 from onceover.ingest.sinks import SINKS
 from onceover.ingest.starts import ReadPositions
-from onceover.ingest.suspects import SuspectRanges
-from onceover.ingest.unreadable import UnreadableRanges
+from onceover.ingest.unreadable_ranges import UnreadableRanges
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger import batches, drivers, landed_offsets

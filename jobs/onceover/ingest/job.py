@@ -20,8 +20,8 @@ from onceover.ingest.batch_queries import BatchQueries
 from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.driver import Ingest
 from onceover.ingest.micro_batch import MicroBatch
-from onceover.ingest.suspects import SuspectRanges
-from onceover.ingest.unreadable import UnreadableRanges
+from onceover.ingest.poison_suspects import SuspectRanges
+from onceover.ingest.unreadable_ranges import UnreadableRanges
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.drivers import Epoch, record_versions

@@ -14,7 +14,7 @@ from datetime import datetime
 from onceover.errors import TransientError
 from onceover.ingest.batch_steps import BatchWork
 from onceover.kafka import TopicFacts
-from onceover.kafka.held_log import clip_to_held
+from onceover.kafka.log_bounds import clip_to_held
 from onceover.ledger import batches
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection

@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 
 from onceover.kafka.guarded_read import read_with_care
-from onceover.kafka.held_log import clip_to_held
+from onceover.kafka.log_bounds import clip_to_held
 from onceover.kafka.reader import KafkaSource, LogReader
 from onceover.kafka.topic import TopicFacts
 from onceover.model.gap import Gap, Reason, classify_gaps, join_near

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from onceover.lines.accounts import Accounts
+from onceover.lines.disjoint_units import UnitPiece
 from onceover.lines.fold import fold
 from onceover.lines.read import Lines
 from onceover.lines.summary import WindowSummary
 from onceover.lines.typed_lines import ColumnFormats, TypedLines, hold_typed, join_typed
-from onceover.lines.units import UnitPiece
 
 OF_LINE: Final = ("source", "offset", "line")
 """Columns of a row that has a line's bytes, without its newline."""

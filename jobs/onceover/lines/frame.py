@@ -18,7 +18,7 @@ import xxhash
 
 from onceover.errors import UsageError
 from onceover.lines.escapes import NULL
-from onceover.lines.reference import (
+from onceover.lines.line_reference import (
     LEFT_OUT,
     LONGEST_COLUMNS,
     MAX_EVENT_MS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onceover.lines.chunks import LONGEST
 from onceover.lines.escapes import CorruptLineError
-from onceover.lines.reference import Line, decode
+from onceover.lines.line_reference import Line, decode
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ import pyarrow as pa
 from onceover.errors import TerminalError
 from onceover.lines import records
 from onceover.lines.accounts import Accounts
+from onceover.lines.disjoint_units import UnitPiece
 from onceover.lines.fold import fold
 from onceover.lines.folded_window import FoldedUnit, slice_lines
 from onceover.lines.frame import get_data
 from onceover.lines.judge import NOT_EVALUATED
-from onceover.lines.units import UnitPiece
 from onceover.lines.window_lines import WindowLines, hold_lines
 
 VALUE_FIELDS: Final = ("kafka_timestamp", "key", "value")

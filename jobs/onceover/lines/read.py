@@ -14,7 +14,7 @@ import xxhash
 from numpy.lib.stride_tricks import sliding_window_view
 
 from onceover.lines.digits import parse_decimal, parse_hex
-from onceover.lines.reference import (
+from onceover.lines.line_reference import (
     CONTRACT,
     FIELDS_BEFORE_COLUMNS,
     MAX_EPOCH,

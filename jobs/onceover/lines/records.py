@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onceover.lines.escapes import NULL
+from onceover.lines.line_reference import KAFKA_TIMESTAMP
 from onceover.lines.read import Lines
-from onceover.lines.reference import KAFKA_TIMESTAMP
 
 SCHEMA = pa.schema(
     [

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from onceover.lines.line_reference import LEFT_OUT
 from onceover.lines.ranges import number_sources
 from onceover.lines.read import Lines
-from onceover.lines.reference import LEFT_OUT
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import sqlite3
 from types import TracebackType
 from typing import Final
 
-from onceover.lines.reference import Line
+from onceover.lines.line_reference import Line
 from onceover.model.offsets import KafkaPartition
 
 _RELEASED: Final = -1

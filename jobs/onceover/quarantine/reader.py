@@ -9,7 +9,7 @@ from datetime import date
 from typing import Protocol
 
 from onceover.lines.line_file import PlacedLine, decode_file
-from onceover.lines.reference import Line
+from onceover.lines.line_reference import Line
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.record import encode_id
 from onceover.quarantine.counted_ids import CountedIds

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError, TerminalError, UsageError
 from onceover.kafka import Topic, TopicFacts
-from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.hole_probe import find_empty
+from onceover.kafka.log_bounds import clip_to_held
 from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
 from onceover.ledger.catalog import keep_raw_store, restore_contracts

@@ -14,7 +14,7 @@ from datetime import date, datetime
 from itertools import groupby, zip_longest
 
 from onceover.errors import UsageError
-from onceover.ledger import batches, frontiers, rebuilt, releases
+from onceover.ledger import batches, frontiers, rebuilt_rows, releases
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
@@ -53,7 +53,7 @@ class RebuiltLedger:
 
 def require_no_batches(connection: Connection, pipeline: str) -> None:
     """Raise UsageError for a pipeline with batches in the ledger: their rows are more precise than a rebuild."""
-    if number := rebuilt.count_landed_batches(connection, pipeline):
+    if number := rebuilt_rows.count_landed_batches(connection, pipeline):
         raise UsageError(
             f"the ledger knows {number:,} landed batches of {pipeline}; only a lost ledger is rebuilt. To rebuild "
             f"windows from raw: `onceover repair {pipeline} --from ... --to ... --force --reason ...`"
@@ -90,20 +90,20 @@ def write_ledger(
     starts = {file.window_start for file in files if file.window_start is not None}
     with connection.transaction():
         require_no_batches(connection, name)
-        rebuilt.forget_losses(connection, name)
-        rebuilt.skip_expiry_ids(connection)
-        rebuilt.insert_windows(connection, registered, starts)
-        expired = rebuilt.expire_rows_without_raw(connection, registered, starts.difference(without_text))
+        rebuilt_rows.forget_losses(connection, name)
+        rebuilt_rows.skip_expiry_ids(connection)
+        rebuilt_rows.insert_windows(connection, registered, starts)
+        expired = rebuilt_rows.expire_rows_without_raw(connection, registered, starts.difference(without_text))
         _put_partitions(connection, epoch, contents, logs)
         empty = registered.cutovers.cut_by_version(logs.empty)
         for version, ranges in empty.items():
-            rebuilt.land_found(connection, epoch, version, [RangeRead(r, EMPTY, None) for r in ranges], ())
+            rebuilt_rows.land_found(connection, epoch, version, [RangeRead(r, EMPTY, None) for r in ranges], ())
         for together, of_batch in zip(rounds, landings[: len(rounds)], strict=True):
             read = [
                 RangeRead(run.offsets, run.digest, run.max_event_time, run.oldest_record, run.leader_epochs)
                 for run in together
             ]
-            rebuilt.land_found(connection, epoch, together[0].version, read, of_batch)
+            rebuilt_rows.land_found(connection, epoch, together[0].version, read, of_batch)
         for together, of_batch in zip(released, landings[len(rounds) :], strict=True):
             batch_id = batches.begin(connection, epoch, together[0].version, (), None)
             ids, whole = [run.offsets for run in together], _sum_released(together)
@@ -177,7 +177,7 @@ def _put_partitions(connection: Connection, epoch: Epoch, contents: RawContents,
         origin = begins[source]
         frontier = compute_frontier(origin, [*held, *(r for r in logs.empty if r.source == source)])
         newest = [r.max_event_time for r in of_source if r.max_event_time is not None and r.offsets.end <= frontier]
-        rebuilt.put_partition(
+        rebuilt_rows.put_partition(
             connection,
             epoch,
             source,
@@ -265,4 +265,4 @@ def _record_compacted_files(connection: Connection, name: str, files: Sequence[R
         if start is not None:  # the largest file of a window is the last
             kept[start] = CompactedFile(digest, files[number].length)
     replacing = {files[place].window_start for place in used if files[place].is_compacted}
-    rebuilt.record_compacted_files(connection, name, kept, {start for start in replacing if start})
+    rebuilt_rows.record_compacted_files(connection, name, kept, {start for start in replacing if start})

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from onceover.context import PipelineContext
-from onceover.detection.look import Judgement, judge_windows
+from onceover.detection.judgements import Judgement, judge_windows
 from onceover.errors import OnceoverError, UnreachableError
 from onceover.ledger import lost_windows, read_again
 from onceover.ledger.lost_windows import FailedRepair, LostWindow

@@ -23,12 +23,12 @@ from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
 from onceover.detection.evidence import read_versions
-from onceover.detection.look import judge_windows
+from onceover.detection.judgements import judge_windows
 from onceover.errors import BusyError, SparkLostError, UnreachableError, UsageError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.job import build_driver, open_source
 from onceover.kafka import TopicFacts
-from onceover.kafka.held_log import clip_to_held
+from onceover.kafka.log_bounds import clip_to_held
 from onceover.ledger import compactions, lost_windows, read_again, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver, beat

@@ -17,7 +17,7 @@ from onceover.context import PipelineContext
 from onceover.ledger.extras import list_landed_spans
 from onceover.ledger.landed_bytes import LandedBytes, list_covering
 from onceover.lines.line_file import PlacedLine, decode_file
-from onceover.lines.reference import compute_digest
+from onceover.lines.line_reference import compute_digest
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.log_history import EpochSpan, subtract_spans

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onceover.context import PipelineContext
-from onceover.kafka.held_log import read_held
+from onceover.kafka.log_bounds import read_held
 from onceover.ledger import rollups
 from onceover.model.rollup import plan_rollups
 

@@ -18,7 +18,7 @@ from onceover.model.digest import HALVES, Digest
 from onceover.model.raw_file import COMPACTED
 from onceover.raw.store import open_store
 from onceover.raw.zstd_file import compress_lines
-from onceover.spark import lines
+from onceover.spark import record_digests
 from onceover.spark.raw_lines import LineFile, read_raw_lines
 
 _WRITTEN = "window_ms bigint, path string, length bigint"
@@ -50,7 +50,7 @@ def digest_files(spark: SparkSession, address: str, files: Sequence[LineFile]) -
         read_raw_lines(spark, address, files, "intact", *HALVES)
         .where("intact")
         .groupBy("window_ms")
-        .agg(*lines.aggregate_digest())
+        .agg(*record_digests.aggregate_digest())
         .collect()  # one row a window
     )
     return {row.window_ms: Digest(row.records, row.high1, row.low1, row.high2, row.low2) for row in rows}

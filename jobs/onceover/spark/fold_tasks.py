@@ -19,15 +19,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from onceover.errors import OnceoverError, TerminalError
-from onceover.lines import units
+from onceover.lines import disjoint_units
 from onceover.lines.accounts import MAX_RUNS, Accounts
 from onceover.lines.chunks import CHUNK, Piece
+from onceover.lines.disjoint_units import FilePiece, UnitPiece, cut_units
 from onceover.lines.folded_window import OF_LINE, FoldedUnit, fold_units
 from onceover.lines.grouping import Grouping
 from onceover.lines.packing import pack
 from onceover.lines.summary import WindowSummary
 from onceover.lines.typed_lines import ColumnFormats
-from onceover.lines.units import FilePiece, UnitPiece, cut_units
 from onceover.model.window import format_moment, from_ms
 from onceover.raw.frozen_file import FrozenFiles, FrozenText
 from onceover.spark.line_columns import LineColumns
@@ -83,14 +83,14 @@ def fold_files(spark: SparkSession, address: str, files: Sequence[WindowFile], c
 
     Lazy, and each action reads HDFS again.
     """
-    run = partial(run_task, formats=columns.formats, grouping=columns.grouping, unit_bytes=units.UNIT_BYTES)
+    run = partial(run_task, formats=columns.formats, grouping=columns.grouping, unit_bytes=disjoint_units.UNIT_BYTES)
     return run_tasks(spark, address, files, run, make_schema(columns))
 
 
 def select_lines(spark: SparkSession, address: str, files: Sequence[WindowFile], columns: LineColumns) -> DataFrame:
     """Return a line of each record that counts, without its newline, in the columns of LINE; IDs sort by source and
     offset. An action fails for a file that cannot be read, and for a window to which `fold_files` gives no summary."""
-    run = partial(_select_lines, formats=columns.formats, unit_bytes=units.UNIT_BYTES)
+    run = partial(_select_lines, formats=columns.formats, unit_bytes=disjoint_units.UNIT_BYTES)
     return run_tasks(spark, address, files, run, LINE)
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import DateType, StringType, StructType, TimestampType
 
-from onceover.lines.reference import MAX_EVENT_MS
+from onceover.lines.line_reference import MAX_EVENT_MS
 from onceover.model.contract import SKIPPED, Contract, Measure, list_written_measures
 from onceover.model.poison import SQL_FAILED, PoisonRecord
 from onceover.spark.contract_check import CheckedContract, analyze_contract

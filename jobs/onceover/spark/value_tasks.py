@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from onceover.errors import OnceoverError, TerminalError
-from onceover.lines import units
+from onceover.lines import disjoint_units
 from onceover.lines.accounts import Accounts
 from onceover.lines.folded_window import FoldedUnit
 from onceover.lines.judge import NO_WINDOW
@@ -87,7 +87,7 @@ def _evaluate(
 ) -> DataFrame:
     """Return window_ms, _ERROR, what `make_rows` gives but for the records, EVALUATED and the columns that VALUE gives,
     in order."""
-    run = partial(_read_rows, unit_bytes=units.UNIT_BYTES, whole=whole)
+    run = partial(_read_rows, unit_bytes=disjoint_units.UNIT_BYTES, whole=whole)
     rows = run_tasks(spark, address, files, run, from_arrow_schema(_ROWS))
     rows = rows.select(
         "*",

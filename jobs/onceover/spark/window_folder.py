@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from onceover.lines.accounts import MAX_RUNS
+from onceover.lines.disjoint_units import count_units
 from onceover.lines.summary import WindowSummary
-from onceover.lines.units import count_units
 from onceover.model.contract import Contracts
 from onceover.spark.fold_tasks import SUMMARY, WindowFile, fold_files, read_outcome, select_lines
 from onceover.spark.line_columns import LineColumns

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from onceover.explain.page.strip import MEANINGS
 from onceover.explain.plan import describe_plan
-from onceover.explain.view import NO_LANDING
+from onceover.explain.window_text import NO_LANDING
 from onceover.model.reason import REASON_LENGTH
 from onceover.model.ticket import TICKET_LENGTH
 from onceover.model.window import format_minute, format_moment

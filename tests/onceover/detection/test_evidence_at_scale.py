@@ -15,8 +15,8 @@ from bench.large_ledger import LargeLedger, Planted
 
 from onceover.config.endpoints import address
 from onceover.detection import evidence
-from onceover.detection.look import Look, judge_windows
-from onceover.detection.unexplained_files import list_unexplained_files
+from onceover.detection.judgements import Look, judge_windows
+from onceover.detection.unexplained_lengths import list_unexplained_files
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.windows import WindowState

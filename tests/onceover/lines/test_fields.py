@@ -9,8 +9,8 @@ from tests.onceover.lines.test_kernels import files
 from onceover.lines.escapes import CorruptLineError, escape_headers
 from onceover.lines.fields import SCHEMA, read_fields
 from onceover.lines.frame import hash_records, join_head
+from onceover.lines.line_reference import compute_digest, decode
 from onceover.lines.read import read
-from onceover.lines.reference import compute_digest, decode
 from onceover.model.digest import HALVES
 
 

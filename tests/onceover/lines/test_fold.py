@@ -17,10 +17,10 @@ from tests.onceover.lines.worlds import END, START, World, evaluate, make_world
 from onceover.lines.accounts import Accounts
 from onceover.lines.fold import FoldedLines, fold
 from onceover.lines.judge import NO_WINDOW, NOT_EVALUATED
+from onceover.lines.line_reference import decode
 from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.ranges import NO_RANGES, NumberedRanges, name_source
 from onceover.lines.read import read
-from onceover.lines.reference import decode
 from onceover.lines.summary import WindowSummary
 from onceover.lines.verdicts import CLASHING, EXTRA, STRAY
 from onceover.lines.window_lines import WindowLines, concatenate, hold_lines

@@ -17,13 +17,13 @@ from tests.onceover.lines.worlds import CONTRACTS, END, START, Reading, World, m
 
 from onceover.lines.accounts import Accounts
 from onceover.lines.chunks import cut_lines
+from onceover.lines.disjoint_units import UnitPiece, cut_units
 from onceover.lines.folded_window import OF_LINE, FoldedUnit, fold_units
+from onceover.lines.line_reference import Line, encode
 from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.ranges import NumberedRanges, number_source
 from onceover.lines.read import read
-from onceover.lines.reference import Line, encode
 from onceover.lines.typed_lines import ColumnFormats, hold_typed, join_typed
-from onceover.lines.units import UnitPiece, cut_units
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.record import Record
 

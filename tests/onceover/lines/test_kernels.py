@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from onceover.lines.columns import read_columns
 from onceover.lines.escapes import CorruptLineError, escape_headers
 from onceover.lines.frame import frame
-from onceover.lines.read import Lines, read
-from onceover.lines.reference import (
+from onceover.lines.line_reference import (
     MAX_EPOCH,
     MAX_EVENT_MS,
     Line,
@@ -23,6 +22,7 @@ from onceover.lines.reference import (
     decode,
     encode,
 )
+from onceover.lines.read import Lines, read
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record

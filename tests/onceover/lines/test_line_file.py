@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.onceover.lines.test_reference import PLAIN, lines
+from tests.onceover.lines.test_line_reference import PLAIN, lines
 
 from onceover.lines.line_file import CorruptLine, PlacedLine, decode_file, join_append
-from onceover.lines.reference import Line, encode
+from onceover.lines.line_reference import Line, encode
 
 
 def test_append_begins_and_ends_with_a_newline_unless_empty() -> None:

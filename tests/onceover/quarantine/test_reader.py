@@ -11,7 +11,7 @@ import pytest
 from tests.raw_lines import quarantine_record
 
 from onceover.lines.line_file import join_append
-from onceover.lines.reference import encode
+from onceover.lines.line_reference import encode
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.record import Record
 from onceover.quarantine.reader import DayReasons, ReleasedIds, count_by_reason, read_first_records

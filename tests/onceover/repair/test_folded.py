@@ -24,8 +24,8 @@ from tests.onceover.repair.folded_windows import (
 from tests.onceover.spark.contracts import NOON, read_payments
 
 from onceover.config.endpoints import address
-from onceover.lines import units
-from onceover.lines.reference import compute_digest, decode, encode
+from onceover.lines import disjoint_units
+from onceover.lines.line_reference import compute_digest, decode, encode
 from onceover.model.contract import Contracts
 from onceover.model.digest import Digest
 from onceover.model.log_history import EpochSpan
@@ -104,8 +104,8 @@ def test_damaged_windows_are_rebuilt_as_they_landed(
     rows, rows_without = (list_rows(writer.aggregate(records), NOON) for records in (counted, without))
     cache = spark._jsparkSession.sharedState().cacheManager()
     cached = cache.numCachedEntries()
-    for unit_bytes in (units.UNIT_BYTES, 5_000):
-        monkeypatch.setattr(units, "UNIT_BYTES", unit_bytes)
+    for unit_bytes in (disjoint_units.UNIT_BYTES, 5_000):
+        monkeypatch.setattr(disjoint_units, "UNIT_BYTES", unit_bytes)
         with closing(FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, own, files)) as new:
             found = new.collect()
             assert new.failures.keys() == {start_of(5), start_of(6)}

@@ -16,8 +16,8 @@ from tests.onceover.repair.folded_windows import FIVE, Writer, claim, list_rows,
 from tests.onceover.spark.contracts import NOON, read_payments
 
 from onceover.config.endpoints import address
-from onceover.lines import units
-from onceover.lines.reference import compute_digest, decode, encode
+from onceover.lines import disjoint_units
+from onceover.lines.line_reference import compute_digest, decode, encode
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY
 from onceover.model.window import from_ms, to_ms
@@ -62,8 +62,8 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
     offsets = [[*range(50)], [*range(60)], [*range(1, 50), 55], [*range(60)]]
     counted = [[records[65 * n + i] for i in each] for n, each in enumerate(offsets)]
     rows = list_rows(writer.aggregate(list(chain.from_iterable(counted))), 0)
-    for unit_bytes in (units.UNIT_BYTES, 5_000):
-        monkeypatch.setattr(units, "UNIT_BYTES", unit_bytes)
+    for unit_bytes in (disjoint_units.UNIT_BYTES, 5_000):
+        monkeypatch.setattr(disjoint_units, "UNIT_BYTES", unit_bytes)
         windows = [*claimed, claim(4, whole(400, 450)), claim(5, whole(500, 501))]
         with closing(
             FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, (), files, compacted=compacted)

@@ -14,7 +14,7 @@ from tests.raw_lines import date_record
 
 from onceover.ledger.landed_bytes import Covering, LandedBytes
 from onceover.lines.line_file import join_append
-from onceover.lines.reference import compute_digest, encode
+from onceover.lines.line_reference import compute_digest, encode
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.log_history import NO_EPOCH, EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce

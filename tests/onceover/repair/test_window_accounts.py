@@ -17,8 +17,8 @@ from tests.onceover.spark.contracts import make_contract
 from onceover.lines.accounts import Accounts
 from onceover.lines.fold import fold
 from onceover.lines.judge import NO_WINDOW, NOT_EVALUATED
+from onceover.lines.line_reference import decode
 from onceover.lines.read import read
-from onceover.lines.reference import decode
 from onceover.lines.summary import WindowSummary
 from onceover.lines.window_lines import hold_lines
 from onceover.model.claim import ClaimedLanding, ClaimedWindow

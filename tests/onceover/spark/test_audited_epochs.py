@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.onceover.spark.contracts import NOON
 
 from onceover.audit.comparison import Bounds, judge
-from onceover.audit.held import hold
+from onceover.audit.log_and_raw import hold
 from onceover.audit.result import Difference
 from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange

@@ -13,9 +13,9 @@ from onceover.errors import TerminalError
 from onceover.lines.accounts import Accounts
 from onceover.lines.chunks import cut_lines
 from onceover.lines.grouping import Grouping
+from onceover.lines.line_reference import Line, compute_digest, decode, encode
 from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.ranges import number_source
-from onceover.lines.reference import Line, compute_digest, decode, encode
 from onceover.lines.typed_lines import ColumnFormats
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition

@@ -12,7 +12,7 @@ from onceover.cli.window_page import describe
 from onceover.context import open_pipeline
 from onceover.explain.gather import gather
 from onceover.explain.page.window import describe_shortly
-from onceover.explain.values import describe_window
+from onceover.explain.window_json import describe_window
 
 
 @command(

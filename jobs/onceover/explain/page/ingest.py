@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from onceover.ledger.database import Connection
-from onceover.ledger.page import read_consistently, read_driver
+from onceover.ledger.page_windows import read_consistently, read_driver
 from onceover.model.window import format_minute
 from onceover.model.wording import pluralize
 from onceover.observability.snapshot import DriverState

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from onceover.ledger.catalog import read_registered
 from onceover.ledger.database import Connection
-from onceover.ledger.page import read_consistently
+from onceover.ledger.page_windows import read_consistently
 from onceover.ledger.row_changes import list_row_changes
 
 MOST_ROWS: Final = 100

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from onceover.ledger.database import Connection
-from onceover.ledger.page import list_running, read_consistently, sum_wrong
+from onceover.ledger.page_windows import list_running, read_consistently, sum_wrong
 from onceover.ledger.takings import Taking, list_takings
 from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind, failures

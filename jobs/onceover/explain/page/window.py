@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from onceover.context import PipelineContext
 from onceover.explain.gather import WindowFacts, gather
-from onceover.explain.values import describe_row, describe_window
-from onceover.explain.view import (
+from onceover.explain.window_json import describe_row, describe_window
+from onceover.explain.window_text import (
     describe_certificate,
     describe_loss,
     describe_marks,

@@ -16,12 +16,12 @@ from tests.raw_lines import CONTRACT, quarantine_record
 from onceover.lines.escapes import CorruptLineError, escape_headers
 from onceover.lines.fields import SCHEMA, read_fields
 from onceover.lines.line_file import join_append
+from onceover.lines.line_reference import MAX_EVENT_MS, Line, compute_digest, decode, encode
 from onceover.lines.read import read
-from onceover.lines.reference import MAX_EVENT_MS, Line, compute_digest, decode, encode
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Header, Record
-from onceover.spark import lines
+from onceover.spark import record_digests
 
 pytestmark = pytest.mark.spark
 
@@ -126,7 +126,7 @@ def _read(spark: SparkSession, file: bytes) -> DataFrame:
 
 
 def _digest(read: DataFrame) -> Digest:
-    row = read.agg(*lines.aggregate_digest()).collect()[0]
+    row = read.agg(*record_digests.aggregate_digest()).collect()[0]
     return Digest(*row)
 
 

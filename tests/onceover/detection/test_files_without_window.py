@@ -12,7 +12,7 @@ from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
 
 from onceover.context import PipelineContext
-from onceover.detection.unknown_files import register_unknown_files
+from onceover.detection.files_without_window import register_unknown_files
 from onceover.ledger.compactions import set_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.windows import bump_versions

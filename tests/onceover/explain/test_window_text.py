@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from onceover.explain.gather import WindowFacts, describe_expiry
-from onceover.explain.view import describe_certificate_basis, describe_verdict
-from onceover.ledger.rebuilt import EXPIRED_WHY
+from onceover.explain.window_text import describe_certificate_basis, describe_verdict
+from onceover.ledger.rebuilt_rows import EXPIRED_WHY
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window

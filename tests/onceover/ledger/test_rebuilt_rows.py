@@ -13,7 +13,7 @@ from onceover.ledger.catalog import read_registered, register_pipeline, restore_
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import as_driver
 from onceover.ledger.log_cuts import is_uncompared
-from onceover.ledger.rebuilt import expire_rows_without_raw, insert_windows
+from onceover.ledger.rebuilt_rows import expire_rows_without_raw, insert_windows
 from onceover.ledger.releases import list_releases
 from onceover.model.contract import Column, Columns, Cutovers
 from onceover.model.digest import Digest

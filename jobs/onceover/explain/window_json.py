@@ -7,7 +7,7 @@ from typing import Any
 
 from onceover.explain.finding_text import describe_finding
 from onceover.explain.gather import WindowFacts
-from onceover.explain.view import describe_certificate_basis, describe_notes, describe_verdict
+from onceover.explain.window_text import describe_certificate_basis, describe_notes, describe_verdict
 
 
 def describe_window(known: WindowFacts) -> dict[str, object]:

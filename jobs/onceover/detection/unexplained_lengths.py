@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.context import PipelineContext
-from onceover.detection.look import Files
+from onceover.detection.judgements import Files
 from onceover.ledger.certificates import reopen_certified
 from onceover.ledger.database import Connection
 from onceover.ledger.file_lengths import ExpectedFile, list_expected_files

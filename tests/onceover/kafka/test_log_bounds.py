@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onceover.kafka.held_log import clip_to_held
+from onceover.kafka.log_bounds import clip_to_held
 from onceover.kafka.topic import TopicFacts
 from onceover.model.offsets import KafkaPartition, OffsetRange
 

@@ -8,8 +8,8 @@ import pytest
 from bench import large_ledger, planting
 from bench.large_ledger import LargeLedger, start_of
 
-from onceover.detection.look import judge_windows
-from onceover.detection.unexplained_files import list_unexplained_files
+from onceover.detection.judgements import judge_windows
+from onceover.detection.unexplained_lengths import list_unexplained_files
 from onceover.ledger.database import Connection
 from onceover.model.finding_kinds import Kind
 

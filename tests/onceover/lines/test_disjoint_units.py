@@ -12,8 +12,8 @@ from random import Random
 import pytest
 
 from onceover.lines.chunks import cut_lines
-from onceover.lines.reference import Line, encode
-from onceover.lines.units import UnitPiece, count_units, cut_units
+from onceover.lines.disjoint_units import UnitPiece, count_units, cut_units
+from onceover.lines.line_reference import Line, encode
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record
 
