@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk.observability import stats
 
 if TYPE_CHECKING:
-    from onceover.repair.service import Confirmation
+    from onceover.repair.confirmation import Confirmation
 
 
 def count(confirmation: Confirmation) -> None:

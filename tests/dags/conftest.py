@@ -14,8 +14,7 @@ from tests.programs import write_python_program
 
 from onceover.detection import plan as plan_module
 from onceover.detection import service as detection_service
-from onceover.repair import range_outcome
-from onceover.repair import service as repair_service
+from onceover.repair import confirmation, range_outcome
 
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag
@@ -51,7 +50,7 @@ def library(database: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Libr
     stand_in = Library()
     monkeypatch.setattr(detection_service, "detect", stand_in.detect)
     monkeypatch.setattr(plan_module, "plan_repair", stand_in.plan_repair)
-    monkeypatch.setattr(repair_service, "confirm", stand_in.confirm)
+    monkeypatch.setattr(confirmation, "confirm", stand_in.confirm)
     monkeypatch.setattr(range_outcome, "judge_range", stand_in.judge_range)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[*]"}')
     return stand_in

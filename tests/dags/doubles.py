@@ -12,8 +12,8 @@ from onceover.detection.service import Detection, FailedWindow
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window, WindowRange
+from onceover.repair.confirmation import Confirmation
 from onceover.repair.range_outcome import RangeOutcome
-from onceover.repair.service import Confirmation
 
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag

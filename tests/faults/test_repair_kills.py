@@ -14,7 +14,7 @@ from tests.integration.planted_failures import minutes, replay
 from onceover.config.endpoints import address, home
 from onceover.fault_points import RepairStep
 from onceover.model.window import from_ms
-from onceover.repair.service import confirm
+from onceover.repair.confirmation import confirm
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
 Lanes = Callable[..., Lane]

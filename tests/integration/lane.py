@@ -46,9 +46,9 @@ from onceover.raw.layout import Layout
 from onceover.raw.store import RawStore, open_store
 from onceover.raw.window_files import WindowFiles
 from onceover.recovery.job import RebuildResult, rebuild_pipeline
+from onceover.repair.confirmation import Confirmation, confirm
 from onceover.repair.groups import repair_groups
 from onceover.repair.read_again import RereadPlan, plan_reread, request_reread, run_read_again
-from onceover.repair.service import Confirmation, confirm
 from onceover.spark.contract_check import check_contract
 from onceover.spark.contract_diff import check_change
 

@@ -24,7 +24,7 @@ from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.fault_points import Step
 from onceover.model.window import from_ms
-from onceover.repair import service as repair_service
+from onceover.repair import confirmation
 from onceover_demo.supervised import SupervisedJob
 from onceover_local.stack import Stack
 from onceover_local.stack.part import get_json
@@ -130,9 +130,9 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
     repair.start()
     assert repair.wait(PATIENCE) == 0, repair.read_log()
     with lane.open() as context:
-        confirmation = repair_service.confirm(context, detection.request_id or 0)
-    assert len(confirmation.confirmed) == WINDOWS
-    assert confirmation.duplicates > 0
+        done = confirmation.confirm(context, detection.request_id or 0)
+    assert len(done.confirmed) == WINDOWS
+    assert done.duplicates > 0
     assert lane.aggregates() == right
     assert lane.detect().judged == 0
     ran = [app["name"] for app in read_master(stack)["completedapps"]]
@@ -175,7 +175,7 @@ def test_repair_outlives_a_worker_that_dies_while_it_folds(
             each.resume()
     assert repair.wait(PATIENCE) == 0, repair.read_log()
     with lane.open() as context:
-        assert len(repair_service.confirm(context, request_id or 0).confirmed) == WINDOWS
+        assert len(confirmation.confirm(context, request_id or 0).confirmed) == WINDOWS
     assert (lane.aggregates(), count_certified(lane), lane.detect().judged) == (right, WINDOWS, 0)
 
 

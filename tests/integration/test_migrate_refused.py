@@ -25,7 +25,7 @@ from onceover.ingest.job import build_driver, open_source
 from onceover.ledger import repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver
-from onceover.repair import service as repair_service
+from onceover.repair import confirmation
 from onceover.repair.job import RepairOutcome, RepairRun
 from onceover.repair.progress import WindowProgress
 from onceover_local.stack.process import wait_for
@@ -84,7 +84,7 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
     change_contract(lane)
     cutovers = list_cutovers(migrate(lane))
     with lane.open() as context:
-        confirmed = repair_service.confirm(context, first).confirmed
+        confirmed = confirmation.confirm(context, first).confirmed
     assert len(confirmed) == 1, "read back by the columns that there were"
     lane.produce([event(n, amount=n) for n in range(4)])
     replay(lane)

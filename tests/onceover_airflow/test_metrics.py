@@ -16,8 +16,8 @@ pytestmark = pytest.mark.airflow
 CONFIRM = """
 from airflow.sdk.observability import stats
 from airflow.sdk.observability.metrics import stats_utils
-from onceover.repair import service
-from onceover.repair.service import Confirmation
+from onceover.repair import confirmation
+from onceover.repair.confirmation import Confirmation
 from onceover_airflow.operators.repair import ConfirmOperator
 
 stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=False)  # as Airflow's task runner does

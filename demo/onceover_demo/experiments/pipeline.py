@@ -18,7 +18,7 @@ from onceover.fault_points import Step
 from onceover.kafka import Topic
 from onceover.model.window import WindowRange, from_ms
 from onceover.raw.hdfs import SmallFiles
-from onceover.repair import service as repair_service
+from onceover.repair import confirmation
 from onceover_demo.experiments.topic import KAFKA_PARTITIONS, NOON_MS, RecordsOutcome, count_outcome, create
 from onceover_demo.supervised import Launch, SupervisedJob, launch_job
 
@@ -124,7 +124,7 @@ class Trial:
                 job.start()
                 if code := job.wait(PATIENCE_SECONDS):
                     raise TransientError(f"the repair of {self.name} ended with {code}: {job.read_last_line()}")
-                repair_service.confirm(context, detection.request_id)
+                confirmation.confirm(context, detection.request_id)
         return detection
 
     def read_lag(self) -> int:

@@ -16,8 +16,8 @@ from onceover.explain.plan import describe_plan
 from onceover.model.finding import Finding
 from onceover.model.gap import Reason
 from onceover.model.wording import pluralize
+from onceover.repair.confirmation import Confirmation
 from onceover.repair.range_outcome import RangeOutcome
-from onceover.repair.service import Confirmation
 
 _MOST_ROWS = 40
 

@@ -24,8 +24,8 @@ from onceover.ledger import repair_requests
 from onceover.ledger.database import DatabaseError
 from onceover.ledger.landings import count_landed_lines
 from onceover.ledger.windows import list_untried
+from onceover.repair.confirmation import Confirmation, confirm
 from onceover.repair.groups import repair_groups
-from onceover.repair.service import Confirmation, confirm
 
 log = logging.getLogger(__name__)
 MOST_WINDOWS = 20

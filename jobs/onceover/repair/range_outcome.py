@@ -11,7 +11,7 @@ from onceover.ledger import repair_requests
 from onceover.ledger.windows import WindowState, list_windows
 from onceover.model.window import WindowRange, format_moment
 from onceover.model.wording import pluralize
-from onceover.repair.service import Confirmation
+from onceover.repair.confirmation import Confirmation
 
 _MOST_NAMED = 5
 

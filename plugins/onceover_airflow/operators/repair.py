@@ -173,22 +173,22 @@ class ConfirmOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         from onceover.context import open_pipeline
-        from onceover.repair import service as repair_service
+        from onceover.repair import confirmation
 
         request = parse_request_id(self.detection)
         if request is None:
             raise AirflowSkipException(f"nothing was repaired in {self.pipeline}, so there is nothing to confirm")
         with open_pipeline(chosen_name(self.pipeline), "confirm") as opened:
-            confirmation = repair_service.confirm(opened, request)
-        count(confirmation)
-        result: dict[str, Any] = to_plain(confirmation)
+            done = confirmation.confirm(opened, request)
+        count(done)
+        result: dict[str, Any] = to_plain(done)
         counts = {key: len(value) if isinstance(value, list) else value for key, value in result.items()}
         self.log.info("confirmed by reading back:\n%s", format_table([counts]))
         for state in ("failed", "newly_blocked", "revoked"):
             if rows := [{"window": window, "reason": reason} for window, reason in result[state]]:
                 self.log.warning("%s:\n%s", state.replace("_", " "), format_table(rows))
         if read_range(self.detection) is None and (
-            worse := describe_worse(self.pipeline, confirmation.revoked, confirmation.newly_blocked)
+            worse := describe_worse(self.pipeline, done.revoked, done.newly_blocked)
         ):
             raise TerminalError(worse)
         return shorten(result)
@@ -209,16 +209,15 @@ class CheckRangeOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         from onceover.context import open_pipeline
-        from onceover.repair import range_outcome
-        from onceover.repair import service as repair_service
+        from onceover.repair import confirmation, range_outcome
 
         request, bounds = parse_request_id(self.detection), read_range(self.detection)
         if bounds is None:
             raise AirflowSkipException(f"nothing was repaired in {self.pipeline}: it was a dry run")
         with open_pipeline(chosen_name(self.pipeline), "check") as opened:
             requested = WindowRange.parse(*bounds, opened.pipeline.contract.window_minutes)
-            confirmation = None if request is None else repair_service.confirm(opened, request)
-            outcome = range_outcome.judge_range(opened, requested, confirmation)
+            done = None if request is None else confirmation.confirm(opened, request)
+            outcome = range_outcome.judge_range(opened, requested, done)
         if outcome.open:
             self.log.info("%d windows of the range are open: they are judged once they have closed", outcome.open)
         if wrong := outcome.describe():

@@ -15,7 +15,7 @@ from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.json_text import to_json
 from onceover.model.window import Window
-from onceover.repair.service import Confirmation
+from onceover.repair.confirmation import Confirmation
 
 Show = Callable[..., str]
 HOURS = [Window.at(datetime(2013, 1, 1, hour, tzinfo=UTC), 60) for hour in range(3)]

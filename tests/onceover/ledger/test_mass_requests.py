@@ -18,7 +18,7 @@ from onceover.config.endpoints import address
 from onceover.ledger import drivers, repair_requests
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.drivers import Epoch
-from onceover.repair.confirm import reread_published
+from onceover.repair.confirmation import reread_published
 from onceover.repair.groups import MOST_WINDOWS, group_windows
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]

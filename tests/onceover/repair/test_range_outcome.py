@@ -13,8 +13,8 @@ from onceover.context import PipelineContext
 from onceover.ledger import repair_requests
 from onceover.model.window import WindowRange, format_moment
 from onceover.repair import range_outcome
+from onceover.repair.confirmation import Confirmation
 from onceover.repair.range_outcome import RangeOutcome, judge_range
-from onceover.repair.service import Confirmation
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WINDOW = format_moment(NOON)

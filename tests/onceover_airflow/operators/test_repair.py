@@ -22,10 +22,9 @@ from onceover.model.dag_run import DagRun
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window, WindowRange
-from onceover.repair import range_outcome
-from onceover.repair import service as repair_service
+from onceover.repair import confirmation, range_outcome
+from onceover.repair.confirmation import Confirmation
 from onceover.repair.range_outcome import RangeOutcome
-from onceover.repair.service import Confirmation
 from onceover_airflow.operators import repair as operators
 from onceover_airflow.operators.repair import (
     CheckRangeOperator,
@@ -102,7 +101,7 @@ def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
     monkeypatch.setattr(detection_service, "detect", stand_in.detect)
     monkeypatch.setattr(plan_module, "plan_repair", stand_in.plan_repair)
-    monkeypatch.setattr(repair_service, "confirm", stand_in.confirm)
+    monkeypatch.setattr(confirmation, "confirm", stand_in.confirm)
     return stand_in
 
 

@@ -18,7 +18,7 @@ from onceover.detection import service as detection_service
 from onceover.detection.holes import explain_holes
 from onceover.detection.plan import plan_repair
 from onceover.ledger.windows import list_windows
-from onceover.repair import service as repair_service
+from onceover.repair import confirmation
 from onceover.repair.range_outcome import judge_range
 
 DryRun = Annotated[bool, flag("--dry-run", "Only list what would be read and changed; write nothing.")]
@@ -94,10 +94,10 @@ def repair(
                 make_command("repair.py", "--pipeline", context.name, "--request", str(detection.request_id))
             )
             # Even after a failed job, published rows are read back, so that no window stays unconfirmed.
-            confirmation = repair_service.confirm(context, detection.request_id)
+            done = confirmation.confirm(context, detection.request_id)
             # Holes that were read again have closed since.
             detection = replace(detection, findings=explain_holes(context, detection.findings))
-            result = Result(detection, confirmation, code)
+            result = Result(detection, done, code)
         elif not detection.judged:
             windows = list_windows(context.ledger, context.name, None, window_range.start, window_range.end)
             result = replace(result, unjudged=Counter(str(row["state"]) for row in windows))

@@ -16,8 +16,8 @@ from onceover.ledger import read_again
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window, format_moment
 from onceover.model.wording import format_records, pluralize
-from onceover.repair import service as repair_service
-from onceover.repair.service import Confirmation
+from onceover.repair import confirmation
+from onceover.repair.confirmation import Confirmation
 
 _MOST_SHOWN = 10
 DryRun = Annotated[bool, flag("--dry-run", "Only list what raw lacks and Kafka holds; write nothing.")]
@@ -55,7 +55,7 @@ def reread(pipeline: PipelineName, window: WindowStart, dry_run: DryRun = False,
             print_progress(f"{pluralize(len(plan['read_again']), 'range')} to read again from Kafka; starting Spark")
             request = str(plan["request_id"])
             code = run_entry(make_command("repair.py", "--pipeline", context.name, "--request", request))
-            done = repair_service.confirm(context, plan["request_id"])
+            done = confirmation.confirm(context, plan["request_id"])
             refused = read_again.list_refused(context.ledger, context.name, plan["request_id"])
             is_waiting = bool(read_again.list_wanted(context.ledger, context.name, plan["request_id"]))
     shown = [{"offsets": str(offsets), "why": because} for offsets, because in refused]

@@ -11,8 +11,8 @@ from onceover.detection import service as detection_service
 from onceover.detection.service import Detection
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
-from onceover.repair import service as repair_service
-from onceover.repair.service import Confirmation
+from onceover.repair import confirmation
+from onceover.repair.confirmation import Confirmation
 
 GAP = {"offsets": ["5f3a0b1c", 0, 3, 9], "reason": "expired", "likely_windows": []}
 SEEN = Detection("events", 0, 0, (), 0, 0, 0, (Finding(Kind.HOLE, {"gaps": [GAP]}),), 7)
@@ -31,6 +31,6 @@ def test_hole_that_the_repair_closed_is_not_reported(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(command, "explain_holes", lambda *_: ())
     monkeypatch.setattr(detection_service, "detect", lambda *_, **__: SEEN)
     done = Confirmation("events", 7, (), (), (), (), (), (), 0, 0)
-    monkeypatch.setattr(repair_service, "confirm", lambda *_: done)
+    monkeypatch.setattr(confirmation, "confirm", lambda *_: done)
     answer = command.repair("events", "", "", reason="a test")
     assert "Offsets were skipped" not in show(*answer.parts)

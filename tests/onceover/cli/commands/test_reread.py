@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from onceover.cli.commands.reread import choose_exit_code
-from onceover.repair.service import Confirmation
+from onceover.repair.confirmation import Confirmation
 
 NOTHING = Confirmation("events", 1, (), (), (), (), (), (), 0, 0)
 WHY = (("2026-03-01T12:05Z", "raw holds 3 of 5"),)
