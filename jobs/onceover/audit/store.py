@@ -11,9 +11,9 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
 from onceover.ledger.actions import record_action
+from onceover.ledger.columns import read_count
 from onceover.ledger.compactions import parse_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import read_count
 from onceover.ledger.extras import list_extras
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.releases import list_releases

@@ -9,9 +9,9 @@ from datetime import datetime
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import FROZEN
+from onceover.ledger.columns import read_count, read_digest
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import read_count, read_digest
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence
 from onceover.model.raw_file import CompactedFile

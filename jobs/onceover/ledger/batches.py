@@ -9,8 +9,8 @@ from itertools import chain, groupby
 
 from onceover.errors import FencedError, TransientError
 from onceover.ledger import losses
+from onceover.ledger.columns import digest_arrays
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import digest_arrays
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.frontiers import advance, read_reach
 from onceover.ledger.landed_offsets import list_landed

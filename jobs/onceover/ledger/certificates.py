@@ -14,11 +14,10 @@ from onceover import __version__
 from onceover.errors import TerminalError
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.columns import digest_columns, parse_spans, read_count, read_digest, spans_as_json
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import digest_columns, read_count, read_digest
 from onceover.ledger.landings import read_landings_up_to
-from onceover.ledger.offset_columns import parse_spans, spans_as_json
 from onceover.ledger.windows import lock_windows
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest

@@ -13,8 +13,8 @@ from datetime import datetime
 from psycopg.errors import LockNotAvailable
 
 from onceover.errors import BusyError
+from onceover.ledger.columns import count_columns, digest_columns, read_digest
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import count_columns, digest_columns, read_digest
 from onceover.ledger.expiries import CERTIFIED, FREE, IS_COMPACTED
 from onceover.ledger.windows import lock_windows
 from onceover.model.digest import Digest

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from onceover.ledger.columns import compare_digests
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import compare_digests
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.frontiers import EXTRAS_ARE_SETTLED
 from onceover.ledger.windows import RAW_IS_DAMAGED, lock_windows

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from onceover.ledger.batches import list_in_flight
+from onceover.ledger.columns import GIVEN, parse_spans, range_arrays, read_range
 from onceover.ledger.database import Connection
 from onceover.ledger.landed_offsets import read_accounted
-from onceover.ledger.offset_columns import GIVEN, parse_spans, range_arrays, read_range
 from onceover.model.log_history import EpochSpan, cut_at_epochs, intersect_spans
 from onceover.model.offsets import OffsetRange, intersect
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from onceover.ledger.certificates import FROZEN
+from onceover.ledger.columns import read_digest
 from onceover.ledger.compactions import CompactionDue, set_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.windows import lock_windows
 from onceover.model.digest import Digest
 from onceover.model.raw_file import CompactedFile

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from onceover.ledger.columns import read_range
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.locks import lock_rows
-from onceover.ledger.offset_columns import read_range
 from onceover.model.batch_plan import Start
 from onceover.model.offsets import KafkaPartition, OffsetRange
 

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from onceover.errors import TransientError
 from onceover.ledger.aggregates import AggregateTable
+from onceover.ledger.columns import digest_arrays
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import digest_arrays
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.windows import lock_windows
 from onceover.model.batch import Increment

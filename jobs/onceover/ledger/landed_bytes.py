@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from onceover.ledger.columns import read_digest
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import read_digest
 from onceover.model.digest import Digest
 from onceover.model.offsets import OffsetRange
 

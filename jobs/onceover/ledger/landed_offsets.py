@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from onceover.ledger.columns import read_range
 from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import read_progress, read_reach
-from onceover.ledger.offset_columns import read_range
-from onceover.ledger.unreadable import list_unreadable
+from onceover.ledger.stopped_ranges import list_unreadable
 from onceover.model.offsets import OffsetRange, coalesce, intersect
 
 _ACCOUNTED = """

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 
+from onceover.ledger.columns import read_digest
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.releases import read_releases
 from onceover.model.claim import ClaimedLanding
 from onceover.model.digest import Digest

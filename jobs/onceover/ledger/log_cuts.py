@@ -16,14 +16,14 @@ from onceover.errors import BusyError
 from onceover.kafka.log_probe import LogProbe
 from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import TopicFacts
+from onceover.ledger.columns import read_range
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.losses import list_stating, reland
-from onceover.ledger.offset_columns import read_range
 from onceover.ledger.rollups import keep_apart
-from onceover.ledger.unreadable import list_unreadable
+from onceover.ledger.stopped_ranges import list_unreadable
 from onceover.ledger.windows import bump_versions
 from onceover.model.log_history import (
     NO_EPOCH,

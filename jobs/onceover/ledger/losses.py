@@ -8,11 +8,11 @@ from datetime import datetime
 from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
+from onceover.ledger.columns import GIVEN, range_arrays
 from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import advance, advance_over_all, read_holes
 from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.locks import lock_rows, require_locked
-from onceover.ledger.offset_columns import GIVEN, range_arrays
 from onceover.ledger.read_again import mark_landed
 from onceover.ledger.stopped_ranges import end_stopped, list_stopped
 from onceover.ledger.windows import bump_versions

@@ -14,8 +14,8 @@ from typing import Any
 
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.certificates import FROZEN
+from onceover.ledger.columns import read_digest
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.expiries import OF_DAYS, ExpiringFile
 from onceover.ledger.findings import resolve_findings
 from onceover.ledger.frontiers import EXTRAS_ARE_SETTLED

@@ -13,11 +13,11 @@ from datetime import datetime
 
 from psycopg.types.json import Jsonb
 
+from onceover.ledger.columns import range_arrays, read_range
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.locks import lock_rows
-from onceover.ledger.offset_columns import range_arrays, read_range
 from onceover.ledger.windows import bump_versions
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind

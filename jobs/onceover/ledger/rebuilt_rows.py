@@ -10,9 +10,9 @@ from psycopg.types.json import Jsonb
 from onceover.ledger import batches
 from onceover.ledger.aggregates import WITHOUT_RAW
 from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.columns import digest_columns
 from onceover.ledger.compactions import set_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.offsets import KafkaPartition

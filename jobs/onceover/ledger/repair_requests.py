@@ -12,14 +12,13 @@ from uuid import uuid4
 from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
+from onceover.ledger.columns import parse_spans, read_digest
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.extras import list_landed_extras
 from onceover.ledger.findings import record_windows_findings
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.landings import read_landings
-from onceover.ledger.offset_columns import parse_spans
 from onceover.ledger.windows import LOG_UNTIL, cut_into_chunks, lock_windows
 from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
 from onceover.model.dag_run import DagRun

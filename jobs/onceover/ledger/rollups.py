@@ -16,10 +16,9 @@ from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
 from onceover.errors import BusyError
+from onceover.ledger.columns import read_digest, read_range
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.frontiers import EXTRAS_ARE_SETTLED
-from onceover.ledger.offset_columns import read_range
 from onceover.ledger.windows import lock_windows
 from onceover.model.batch import RangeRead
 from onceover.model.offsets import KafkaPartition, OffsetRange

@@ -1,4 +1,5 @@
-"""Where Kafka partitions are stopped: at most at one range for each cause."""
+"""Where Kafka partitions are stopped, at most at one range for each cause, and the offsets that no reader gets: ingest
+is stopped before them until a person accepts their loss."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
+from onceover.ledger.columns import read_range
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
-from onceover.ledger.offset_columns import read_range
-from onceover.model.offsets import KafkaPartition
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.stopped_range import StopCause, StoppedRange
 
 RETRY: Final = timedelta(minutes=10)
@@ -51,4 +52,29 @@ def end_stopped(connection: Connection, pipeline: str, cause: StopCause, source:
     connection.execute(
         f"UPDATE onceover.kafka_partition SET {cause} = NULL, {cause}_why = NULL, {cause}_at = NULL {_KEY}",
         [pipeline, source.generation, source.kafka_partition],
+    )
+
+
+def list_unreadable(connection: Connection, pipeline: str, generation: str) -> list[OffsetRange]:
+    """Return the offsets of this generation that were accepted as unreadable, and that no batch has read since."""
+    rows = connection.execute(
+        "SELECT kafka_partition, start_offset, end_offset FROM onceover.accepted_loss "
+        "WHERE pipeline = %s AND generation = %s AND kind = 'unreadable' AND relanded_at IS NULL ORDER BY 1, 2",
+        [pipeline, generation],
+    )
+    return [
+        OffsetRange(KafkaPartition(generation, row["kafka_partition"]), row["start_offset"], row["end_offset"])
+        for row in rows
+    ]
+
+
+def list_known_unreadable(connection: Connection, pipeline: str, generation: str) -> tuple[OffsetRange, ...]:
+    """Return the offsets of this generation that no reader gets: those accepted as such, and those before which ingest
+    is stopped."""
+    stopped = [each.offsets for each in list_stopped(connection, pipeline, StopCause.UNREADABLE)]
+    return coalesce(
+        [
+            *list_unreadable(connection, pipeline, generation),
+            *(each for each in stopped if each.source.generation == generation),
+        ]
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from onceover.ledger.columns import read_range
 from onceover.ledger.database import Connection
-from onceover.ledger.offset_columns import read_range
 from onceover.model.offsets import OffsetRange, coalesce
 
 

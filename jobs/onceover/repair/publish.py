@@ -10,8 +10,8 @@ from onceover.errors import FencedError, TerminalError
 from onceover.ledger import compactions, extras
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import Certificate, RawProof, certify
+from onceover.ledger.columns import count_columns, digest_columns, read_count
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import count_columns, digest_columns, read_count
 from onceover.ledger.findings import note_finding, resolve_findings
 from onceover.ledger.repair_requests import RepairRequest
 from onceover.ledger.repair_tries import drop_claim, finish_try, leave

@@ -33,7 +33,7 @@ from onceover.ledger import compactions, lost_windows, read_again, repair_reques
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver, beat
 from onceover.ledger.read_again import ReadAgain
-from onceover.ledger.unreadable import list_unreadable
+from onceover.ledger.stopped_ranges import list_unreadable
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.dag_run import DagRun
 from onceover.model.offsets import OffsetRange, coalesce, split, subtract

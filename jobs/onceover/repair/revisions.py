@@ -9,8 +9,8 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import BusyError, UsageError
 from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.columns import count_columns, read_count
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import count_columns, read_count
 from onceover.model.dag_run import DagRun
 from onceover.model.window import format_moment
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.frozen import frozen
+from tests.onceover.cli.conftest import TOML
 
 from onceover.cli.arguments import get_user
 from onceover.ledger.database import HEAD
@@ -98,15 +99,12 @@ def test_unknown_window_is_refused_with_where_to_look(run: Any, states: Any) -> 
     assert f"window 2013-01-01T10:00Z of {states.name} is unknown" in line
 
 
-def test_pipeline_that_never_ran_is_explained_how_to_start(run: Any, plant: Any) -> None:
-    plant.connection.execute("DELETE FROM onceover.kafka_partition WHERE pipeline = %s", [plant.name])
-    plant.connection.execute("DELETE FROM onceover.driver WHERE pipeline = %s", [plant.name])
-    with plant.connection.transaction():
-        plant.connection.execute("DELETE FROM onceover.contract WHERE pipeline = %s", [plant.name])
-        plant.connection.execute("DELETE FROM onceover.pipeline WHERE name = %s", [plant.name])
-    result = run("windows", plant.name)
+def test_pipeline_that_never_ran_is_explained_how_to_start(run: Any, plant: Any, tmp_path: Path) -> None:
+    name = f"{plant.name}_new"
+    (tmp_path / "pipelines" / f"{name}.toml").write_text(TOML.format(name=name))
+    result = run("windows", name)
     assert result.exit_code == 2
-    assert f"onceover ingest {plant.name}" in result.stderr
+    assert f"onceover ingest {name}" in result.stderr
 
 
 def test_dry_run_lists_the_repairs_and_writes_nothing(run: Any, states: Any) -> None:

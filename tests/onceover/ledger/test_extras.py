@@ -18,9 +18,9 @@ from onceover.context import PipelineContext
 from onceover.detection.evidence import read_evidence
 from onceover.detection.extras import reopen_extras
 from onceover.ledger import batches, drivers, expiries, repair_requests, rollups
+from onceover.ledger.columns import spans_as_json
 from onceover.ledger.database import Connection
 from onceover.ledger.extras import explain_wait, find_other_window, list_extras
-from onceover.ledger.offset_columns import spans_as_json
 from onceover.model.finding import Finding
 from onceover.model.log_history import EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange

@@ -21,7 +21,7 @@ from onceover.ledger.locks import lock_rows
 from onceover.ledger.log_cuts import record_cuts
 from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.read_again import ReadAgain, list_refused, list_wanted, mark_landed, request_ranges
-from onceover.ledger.unreadable import list_known_unreadable
+from onceover.ledger.stopped_ranges import list_known_unreadable
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover_local.stack import Stack
 

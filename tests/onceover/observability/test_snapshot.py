@@ -16,8 +16,8 @@ from onceover.ledger import batches, drivers, frontiers, repair_requests
 from onceover.ledger.aggregates import NOTHING
 from onceover.ledger.catalog import keep_log_retention, register_pipeline
 from onceover.ledger.certificates import Certificate, certify
+from onceover.ledger.columns import count_columns
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import count_columns
 from onceover.ledger.findings import note_finding, record_findings
 from onceover.ledger.windows import WindowState, list_windows
 from onceover.model.batch import Landing, LandingPart, RangeRead
