@@ -31,7 +31,7 @@ from onceover_local.stack import Stack
 
 SIZES = ((1_000_000, 288, 0.25, 1.5), (10_000_000, 2016, 0.25, 1.0))  # lines, windows, goals: of Spark, of DuckDB
 QUICK = ((200_000, 48, 0.25, 1.5),)
-MOST_RUNS = 3  # of the largest size, of which one takes minutes
+MAX_RUNS = 3  # of the largest size, of which one takes minutes
 NAMES = [*(key.name for key in CONTRACT.keys), *(measure.name for measure in CONTRACT.measures)]
 
 
@@ -102,7 +102,7 @@ def compare(
         Runs(ask_duckdb, processes),
     ]
     ours, naive, duckdb = every
-    count = runs() if text.lines < 5_000_000 else min(runs(), MOST_RUNS)
+    count = runs() if text.lines < 5_000_000 else min(runs(), MAX_RUNS)
     seconds = [middle(each) for each in alternate_all([each.measure for each in every], count)]
     correct = all(rows == ours.rows[0] for each in every for rows in each.rows)
     work = f"{text.lines:,} lines, {len(paths):,} windows"

@@ -22,7 +22,7 @@ _TASK_FINISHED = _FINISHED | {"skipped", "upstream_failed", "removed"}
 Json = dict[str, Any]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_MOST_ROWS = 100_000
+_MAX_ROWS = 100_000
 """Of a list: a server that sends more is not Airflow."""
 
 
@@ -222,8 +222,8 @@ class AirflowRest(AirflowSession):
             rows += page[name]
             if not page[name] or len(rows) >= page["total_entries"]:
                 return rows
-            if len(rows) > _MOST_ROWS:
-                raise ValueError(f"more than {_MOST_ROWS} rows")
+            if len(rows) > _MAX_ROWS:
+                raise ValueError(f"more than {_MAX_ROWS} rows")
 
     def _call(self, method: str, path: str, body: Json | None = None, query: Mapping[str, Any] | None = None) -> Json:
         answer: Json = self._send(method, path, body, query).json()

@@ -12,7 +12,7 @@ import requests
 from onceover.errors import TerminalError, TransientError, UnreachableError
 
 _TIMEOUT: Final = (5, 60)
-_MOST_BYTES: Final = 64 << 20
+_MAX_BYTES: Final = 64 << 20
 
 
 class AirflowSession:
@@ -83,9 +83,9 @@ class AirflowSession:
         content = bytearray()
         for chunk in answer.iter_content(1 << 16):
             content += chunk
-            if len(content) > _MOST_BYTES:
+            if len(content) > _MAX_BYTES:
                 raise TerminalError(
-                    f"Airflow at {self.address} sent over {_MOST_BYTES >> 20} MiB in one answer; check the address"
+                    f"Airflow at {self.address} sent over {_MAX_BYTES >> 20} MiB in one answer; check the address"
                 )
         return bytes(content)
 

@@ -51,7 +51,7 @@ def test_killed_repair_is_finished_and_a_paused_one_is_void(lanes: Lanes, jobs: 
 GROUPS_OF_ONE = """
 import runpy
 from onceover.repair import groups
-groups.MOST_WINDOWS = 1
+groups.MAX_WINDOWS = 1
 runpy.run_path({job!r}, run_name="__main__")
 """
 

@@ -23,7 +23,7 @@ from tests.kafka_batches import CODECS, NOON_MS, RawRecord, encode_records, make
 from onceover.config.endpoints import address
 from onceover.errors import UnreadableRecordError
 from onceover.kafka.guarded_read import read_range
-from onceover.kafka.memory_limit import MOST_PROBE_BYTES
+from onceover.kafka.memory_limit import MAX_PROBE_BYTES
 from onceover.kafka.reader import KafkaSource
 from onceover.model.record import LARGEST_RECORD, Record
 from onceover_local.stack import Stack
@@ -210,7 +210,7 @@ def test_bomb_is_named_within_bounded_memory(lanes: Callable[..., Lane], codec: 
     produce(lane.topic, b"after")
     found = read_apart(lane, 3)
     assert found["unreadable"] == [1, 2]
-    assert found["mebibytes"] <= (MOST_PROBE_BYTES >> 20) + 100
+    assert found["mebibytes"] <= (MAX_PROBE_BYTES >> 20) + 100
 
 
 @pytest.mark.rare

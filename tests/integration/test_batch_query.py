@@ -36,7 +36,7 @@ def test_batches_of_one_query_land_each_record_once(lanes: Lanes, few: int, monk
 
 
 def test_batch_of_too_many_windows_is_read_in_smaller_ones(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_query, "MOST_WINDOWS", 2)
+    monkeypatch.setattr(batch_query, "MAX_WINDOWS", 2)
     lane = lanes()
     lane.produce([event(5 * n, amount=n) for n in range(16)])
     done = [progress.records for progress in lane.ingest() if progress.batch_id]

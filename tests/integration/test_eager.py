@@ -21,7 +21,7 @@ def _refuse(*_: object, **__: object) -> None:
 
 
 def test_eager_look_is_bounded_and_skips_blocked_windows(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eager, "MOST_WINDOWS", 2)
+    monkeypatch.setattr(eager, "MAX_WINDOWS", 2)
     monkeypatch.setattr(eager, "PAUSE_SECONDS", 0.0)
     lane = lanes()
     lane.produce([event(n, amount=1) for n in range(20)])

@@ -228,7 +228,7 @@ def test_hole_over_transactions_is_one_loss_and_read_again(lanes: Lanes, monkeyp
     assert len(list_gaps(lane)) == end - 1, "a run for each transaction, and one for each marker"
     assert list_losses(lane.detect()) == [(1, end - 1, "lost")]
     with monkeypatch.context() as patch:
-        patch.setattr(holes, "MOST_READ", 3)
+        patch.setattr(holes, "MAX_READ", 3)
         assert list_losses(lane.detect()) == [(1, end, "lost")], "what detection does not read counts as lost"
         patch.setattr(holes, "probe_holes", fail)
         detection = lane.detect()

@@ -15,7 +15,7 @@ from tests.integration.program import run
 from onceover_demo.warm import QUICKLY
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
-GROUPS_OF_ONE = "from onceover.repair import groups\ngroups.MOST_WINDOWS = 1\n"
+GROUPS_OF_ONE = "from onceover.repair import groups\ngroups.MAX_WINDOWS = 1\n"
 
 
 @pytest.mark.largest

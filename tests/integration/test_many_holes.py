@@ -135,7 +135,7 @@ def test_hundreds_of_small_holes_are_filled_by_few_batches(lanes: Lanes) -> None
 
 
 def test_hole_too_large_for_a_batch_lands_in_parts(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_query, "MOST_WINDOWS", 2)
+    monkeypatch.setattr(batch_query, "MAX_WINDOWS", 2)
     lane = lanes()
     lane.produce([event(0)])
     with lane.driver() as driver:

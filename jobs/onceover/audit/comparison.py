@@ -19,7 +19,7 @@ from onceover.spark.aggregate import aggregate
 from onceover.spark.range_join import looked_up
 from onceover.spark.raw_lines import QUARANTINE
 
-MOST_IDS = 20
+MAX_IDS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,10 @@ def _add_differences(judged: DataFrame, audits: dict[datetime | None, WindowAudi
         .distinct()
         .withColumn("nth", F.row_number().over(by_kind.orderBy(*ID_COLUMNS)))
         .withColumn("n", F.count(F.lit(1)).over(by_kind))
-        .where(F.col("nth") <= MOST_IDS)
+        .where(F.col("nth") <= MAX_IDS)
         .groupBy("place_ms", "apart")
         .agg(F.max("n").alias("n"), F.sort_array(F.collect_list(F.struct(*ID_COLUMNS))).alias("ids"))
-        .collect()  # at most MOST_IDS IDs a window and kind
+        .collect()  # at most MAX_IDS IDs a window and kind
     )
     for row in rows:
         start = _parse_window(row.place_ms)

@@ -30,7 +30,7 @@ from onceover.spark.raw_lines import QUARANTINE, LineFile
 from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
-MOST_WINDOWS = 5_000  # in a result; of more windows, only those that differ
+MAX_WINDOWS = 5_000  # in a result; of more windows, only those that differ
 _Windows = dict[datetime | None, WindowAudit]
 
 
@@ -167,5 +167,5 @@ def _build_result(found: _Found, expired: int) -> dict[str, Any]:
         "expired": expired,
         "compacted": found.is_compacted,
         "ranges": [str(r) for r in found.plan.to_audit],
-        "rows": to_plain(windows if len(windows) <= MOST_WINDOWS else differing[:MOST_WINDOWS]),
+        "rows": to_plain(windows if len(windows) <= MAX_WINDOWS else differing[:MAX_WINDOWS]),
     }

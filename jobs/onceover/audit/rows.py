@@ -10,7 +10,7 @@ from onceover.audit.result import Difference, WindowAudit
 from onceover.context import PipelineContext
 from onceover.ledger.catalog import RegisteredPipeline
 
-MOST_ROWS = 20
+MAX_ROWS = 20
 
 
 def compare_rows(
@@ -52,7 +52,7 @@ def compare_rows(
             window.not_compared = "it is open"
         else:
             whole.append(start)
-    differing = registered.table.compare(context.ledger, stage, whole, MOST_ROWS)
+    differing = registered.table.compare(context.ledger, stage, whole, MAX_ROWS)
     for start in whole:
         windows[start].rows = differing.get(start, (0, []))
         windows[start].counted = known[start].control if start in known else None

@@ -11,8 +11,8 @@ from onceover.context import PipelineContext
 from onceover.errors import TransientError
 from onceover.ledger.certificates import read_certificate
 
-MOST_RECORDS: Final = 1_000_000
-MOST_BYTES: Final = 256 * 1024 * 1024
+MAX_RECORDS: Final = 1_000_000
+MAX_BYTES: Final = 256 * 1024 * 1024
 """Of a window that a schedule verifies, so that it takes seconds on two cores, and a minute at most."""
 
 
@@ -33,12 +33,12 @@ def request_audit(
 
 def request_sample(context: PipelineContext, seed: str, who: str) -> int | None:
     """Record an audit of one certified window, chosen at random by the seed, and return its id; None if the pipeline
-    has no such window of at most MOST_RECORDS records and MOST_BYTES of raw."""
+    has no such window of at most MAX_RECORDS records and MAX_BYTES of raw."""
     if not context.is_registered():
         return None
     registered = context.require_same_contract()
     start = audit_store.choose_certified(
-        context.ledger, registered.name, seed, most_records=MOST_RECORDS, most_bytes=MOST_BYTES
+        context.ledger, registered.name, seed, most_records=MAX_RECORDS, most_bytes=MAX_BYTES
     )
     return None if start is None else request_audit(context, "window", start=start, who=who)
 

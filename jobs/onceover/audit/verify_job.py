@@ -34,7 +34,7 @@ from onceover.spark.raw_lines import LineFile
 from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
-MOST_ROWS = 20
+MAX_ROWS = 20
 _Raw = tuple[RebuiltWindow, tuple[int, list[str]]]  # with the number of rows that differ, and the first of them
 
 
@@ -86,7 +86,7 @@ def verify_window(
                 stage,
                 iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names),
             )
-            return rebuilt, registered.table.compare(connection, stage, [start], MOST_ROWS).get(start, (0, []))
+            return rebuilt, registered.table.compare(connection, stage, [start], MAX_ROWS).get(start, (0, []))
 
     def fail(_: ClaimedWindow, reason: str) -> _Raw | str:
         return reason

@@ -19,7 +19,7 @@ CODES: Final = {
     FAILED: "the sides differ",
     TRY_LATER: "a service does not answer; retry later",
 }
-_MOST_SHOWN = 50
+_MAX_SHOWN = 50
 
 
 def carry_out(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:
@@ -36,9 +36,9 @@ def describe(pipeline: str, result: Mapping[str, Any]) -> Iterator[Part]:
     rows = [row for row in result["rows"] if not row["equal"]] or result["rows"]
     yield Table(
         rows, "window", ">held", (">in both", "held_by_both"), (">Kafka", "kafka"), ">raw", (">lines", "raw_lines"),
-        ">aggregates", ("verdict", _format_verdict), most=_MOST_SHOWN,
+        ">aggregates", ("verdict", _format_verdict), most=_MAX_SHOWN,
     )  # fmt: skip
-    for row in rows[:_MOST_SHOWN]:
+    for row in rows[:_MAX_SHOWN]:
         for kind, ids in row["ids"].items():
             more = f" and {ids['count'] - len(ids['first']):,} more" if ids["count"] > len(ids["first"]) else ""
             yield f"{row['window']} {kind}: {', '.join(ids['first'])}{more}"

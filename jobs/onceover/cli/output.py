@@ -28,7 +28,7 @@ from onceover.printable import escape
 _UNWRAPPED = 100_000
 _LEAST = 16
 _QUIET_SECONDS = 2.0
-_MOST_ROWS: Final = 50
+_MAX_ROWS: Final = 50
 
 Part = RenderableType | None
 """What a person reads: a sentence, a table, anything of rich's. None is left out."""
@@ -63,7 +63,7 @@ class Table:
     """
 
     def __init__(
-        self, rows: Sequence[Any], *columns: Column, most: int | None = _MOST_ROWS, empty: str | None = None
+        self, rows: Sequence[Any], *columns: Column, most: int | None = _MAX_ROWS, empty: str | None = None
     ) -> None:
         self._rows, self._most, self._empty = rows, most, empty
         self._columns = [

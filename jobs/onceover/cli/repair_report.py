@@ -19,7 +19,7 @@ from onceover.model.wording import pluralize
 from onceover.repair.confirmation import Confirmation
 from onceover.repair.range_outcome import RangeOutcome
 
-_MOST_ROWS = 40
+_MAX_ROWS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def describe_result(result: Result) -> Iterator[Part]:
     judged = f"{pluralize(seen.judged, 'window')} judged, {seen.certified} certified from the ledger"
     if seen.failed:
         troubled = {window: outcome for window, outcome in outcomes.items() if outcome[0] != "confirmed"}
-        shown = outcomes if len(outcomes) <= _MOST_ROWS else troubled
+        shown = outcomes if len(outcomes) <= _MAX_ROWS else troubled
         findings = {str(each.window): _format_kinds(each.findings) for each in seen.failed}
         yield Table(
             [(window, state, findings[window] + (f": {why}" if why else "")) for window, (state, why) in shown.items()],

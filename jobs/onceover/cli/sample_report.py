@@ -10,8 +10,8 @@ from onceover.model.window import format_moment, from_ms
 from onceover.model.wording import format_duration, pluralize
 from onceover.spark.sample import FAR_MS, Times, TopicSample
 
-_MOST_WINDOWS = 10
-_MOST_LETTERS = 40
+_MAX_WINDOWS = 10
+_MAX_LETTERS = 40
 """Of a key or a measure in the table; `--json` prints the whole."""
 
 
@@ -40,8 +40,8 @@ def describe_sample(sample: TopicSample, topic: str) -> Iterator[Part]:
         yield f"topic {topic} holds no record"
         return
     windows = list(sample.windows.items())
-    yield Table(windows[-_MOST_WINDOWS:], ("window", 0), (">records", 1))
-    if earlier := windows[:-_MOST_WINDOWS]:
+    yield Table(windows[-_MAX_WINDOWS:], ("window", 0), (">records", 1))
+    if earlier := windows[:-_MAX_WINDOWS]:
         yield f"and {pluralize(len(earlier), 'earlier window')}"
     newest = [{**_list_record(row), "difference": _format_difference(_get_times(row))} for row in sample.newest]
     names = [name for name in (newest[0] if newest else ()) if name not in ("difference in ms", "is far")]
@@ -67,8 +67,8 @@ def describe_sample(sample: TopicSample, topic: str) -> Iterator[Part]:
 
 
 def _shorten(value: object) -> object:
-    if isinstance(value, str) and len(value) > _MOST_LETTERS:
-        return f"{value[:_MOST_LETTERS]}…"
+    if isinstance(value, str) and len(value) > _MAX_LETTERS:
+        return f"{value[:_MAX_LETTERS]}…"
     return value
 
 

@@ -8,7 +8,7 @@ from onceover.context import PipelineContext
 from onceover.detection.overdue import OverdueWindow, report_overdue
 from onceover.model.window import format_moment
 
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 def list_overdue(context: PipelineContext) -> list[OverdueWindow]:
@@ -24,9 +24,9 @@ def describe_overdue(pipeline_name: str, windows: Sequence[OverdueWindow]) -> st
     """Return one line for the person on call: the windows, what is wrong with them, and the command that shows it."""
     named = "; ".join(
         f"{format_moment(w.window_start)} is {w.state} ({w.blocked_why or ', '.join(w.findings) or 'not judged'})"
-        for w in windows[:_MOST_NAMED]
+        for w in windows[:_MAX_NAMED]
     )
-    more = f" and {len(windows) - _MOST_NAMED} more" if len(windows) > _MOST_NAMED else ""
+    more = f" and {len(windows) - _MAX_NAMED} more" if len(windows) > _MAX_NAMED else ""
     return (
         f"{pipeline_name}: {len(windows)} windows are not certified within their deadline: {named}{more}; see "
         f"`onceover explain {pipeline_name} {format_moment(windows[0].window_start)}`"

@@ -34,10 +34,10 @@ from onceover.model.stopped_range import StopCause
 from onceover.model.window import WindowRange, format_moment
 
 log = logging.getLogger(__name__)
-MOST_LIKELY = 20  # windows named beside one gap
-MOST_EXPLAINED = 20
+MAX_LIKELY = 20  # windows named beside one gap
+MAX_EXPLAINED = 20
 """Losses of which the likely windows are named."""
-MOST_READ = 100_000
+MAX_READ = 100_000
 """Offsets that detection reads to explain holes; the rest of a larger hole is read once, when it is read again."""
 
 
@@ -89,7 +89,7 @@ def explain_holes(context: PipelineContext, findings: Sequence[Finding]) -> tupl
     if not unexplained:
         return others
     try:
-        gaps = probe_holes(context, MOST_READ)
+        gaps = probe_holes(context, MAX_READ)
     except RootRefusedError:
         raise
     except OnceoverError as error:
@@ -104,7 +104,7 @@ def build_hole_finding(connection: Connection, name: str, gaps: Sequence[Gap]) -
     rows = []
     for number, gap in enumerate(merge_losses(gaps)):
         offsets = gap.offsets
-        beside = losses.list_neighbours(connection, name, offsets, MOST_LIKELY) if number < MOST_EXPLAINED else []
+        beside = losses.list_neighbours(connection, name, offsets, MAX_LIKELY) if number < MAX_EXPLAINED else []
         where = [offsets.source.generation, offsets.source.kafka_partition, offsets.start, offsets.end]
         rows.append({"offsets": where, "reason": str(gap.reason), "likely_windows": [format_moment(w) for w in beside]})
     return Finding(Kind.HOLE, {"gaps": rows}) if rows else None
@@ -205,8 +205,8 @@ def _list_expired(context: PipelineContext, span: OffsetRange) -> tuple[OffsetRa
     expired = coalesce(gap.offsets for gap in probe_holes(context, 0) if gap.reason is Reason.EXPIRED)
     lost = intersect(expired, [span])
     if not lost or (lost[0].start, lost[-1].end) != (span.start, span.end):
-        acceptable = ", ".join(map(str, expired[:MOST_EXPLAINED])) or "none"
-        more = f", and {len(expired) - MOST_EXPLAINED} more" if len(expired) > MOST_EXPLAINED else ""
+        acceptable = ", ".join(map(str, expired[:MAX_EXPLAINED])) or "none"
+        more = f", and {len(expired) - MAX_EXPLAINED} more" if len(expired) > MAX_EXPLAINED else ""
         raise UsageError(
             f"{span} is not a loss that can be accepted: only offsets in a hole that the log no longer holds are (now: "
             f"{acceptable}{more}), and a range of several has to begin and end with such offsets; the next repair "

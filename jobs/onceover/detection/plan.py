@@ -19,7 +19,7 @@ from onceover.model.window import Window, WindowRange, format_moment
 from onceover.model.wording import pluralize
 from onceover.retention.expire import refuse_expired
 
-_MOST_NAMED: Final = 5
+_MAX_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,8 @@ def require_plan(context: PipelineContext, window_range: WindowRange, token: str
     plan = plan_repair(context, window_range=window_range, force=force)
     if plan.windows and plan.token != token.strip():
         kinds = {each.window: ", ".join(sorted({str(f.kind) for f in each.findings})) for each in plan.windows}
-        shown = [f"{window} ({kind or 'by force'})" for window, kind in sorted(kinds.items())[:_MOST_NAMED]]
-        more = f" and {len(kinds) - _MOST_NAMED:,} more" if len(kinds) > _MOST_NAMED else ""
+        shown = [f"{window} ({kind or 'by force'})" for window, kind in sorted(kinds.items())[:_MAX_NAMED]]
+        more = f" and {len(kinds) - _MAX_NAMED:,} more" if len(kinds) > _MAX_NAMED else ""
         now = f"a repair would rebuild {pluralize(len(kinds), 'window')} now"
         raise ChangedPlanError(_describe_change(plan.pipeline, f"{now}: {', '.join(shown)}{more}" if shown else now))
     return plan
@@ -152,5 +152,5 @@ def _describe_change(pipeline: str, change: str) -> str:
 
 def _name(starts: Iterable[datetime], how: str) -> list[str]:
     names = [format_moment(start) for start in sorted(starts)]
-    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-    return [f"{how} {', '.join(names[:_MOST_NAMED])}{more}"] if names else []
+    more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
+    return [f"{how} {', '.join(names[:_MAX_NAMED])}{more}"] if names else []

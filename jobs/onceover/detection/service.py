@@ -32,9 +32,9 @@ from onceover.model.window import Window, WindowRange
 from onceover.retention.expire import refuse_expired
 
 log = logging.getLogger(__name__)
-MOST_REQUESTED = 2_000
+MAX_REQUESTED = 2_000
 """Windows that one scheduled detection requests."""
-MOST_LINES_REQUESTED = 100_000_000
+MAX_LINES_REQUESTED = 100_000_000
 """Lines of these windows, unless one has more alone: some minutes of a repair."""
 
 
@@ -153,7 +153,7 @@ def detect(
     if window_range is None:
         # The next scheduled detection requests the rest: no pipeline holds up the others for hours.
         free = {start: findings for start, findings in free.items() if only is None or start in only}
-        free = dict(islice(free.items(), MOST_REQUESTED))
+        free = dict(islice(free.items(), MAX_REQUESTED))
         lines = count_landed_lines(connection, registered.name, list(free))
         free = dict(islice(free.items(), count_first([lines.get(start, 0) for start in free])))
     # A live driver carries out what was requested. Without one, a scheduled detection takes that over.
@@ -202,8 +202,8 @@ def detect(
 
 def count_first(lines: Iterable[int]) -> int:
     """Return how many windows, with so many lines each, one scheduled detection requests: the first one, and those
-    after it up to MOST_LINES_REQUESTED."""
-    return max(1, sum(total <= MOST_LINES_REQUESTED for total in accumulate(lines)))
+    after it up to MAX_LINES_REQUESTED."""
+    return max(1, sum(total <= MAX_LINES_REQUESTED for total in accumulate(lines)))
 
 
 def _reason(why: str | None, window_range: WindowRange | None, force: bool) -> str:

@@ -12,8 +12,8 @@ from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.wording import format_list, pluralize
 
-_MOST_PAIRS = 3
-_MOST_GAPS = 20
+_MAX_PAIRS = 3
+_MAX_GAPS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,8 @@ def _describe_hole(evidence: Mapping[str, Any]) -> FindingText:
         unread = f" The broker could not be read: {evidence['not_asked']}." if "not_asked" in evidence else ""
         what = "Offsets were skipped: the records between frontier and reach are unknown."
         return FindingText(what, f"{behind}.{unread}")
-    gaps = [_describe_gap(gap) for gap in evidence["gaps"][:_MOST_GAPS]]
-    if (more := len(evidence["gaps"]) - _MOST_GAPS) > 0:
+    gaps = [_describe_gap(gap) for gap in evidence["gaps"][:_MAX_GAPS]]
+    if (more := len(evidence["gaps"]) - _MAX_GAPS) > 0:
         gaps.append(f"and {more:,} more ranges")
     return FindingText(Kind.HOLE.meaning.what, "; ".join(gaps) + ".")
 
@@ -178,8 +178,8 @@ def _list_overlaps(named: Sequence[int], landings: Sequence[Mapping[str, Any]]) 
         for b in held[second]
         if a.overlaps(b)
     ]
-    more = f", and {len(shared) - _MOST_PAIRS} more" if len(shared) > _MOST_PAIRS else ""
-    return f": {', '.join(shared[:_MOST_PAIRS])}{more}" if shared else ""
+    more = f", and {len(shared) - _MAX_PAIRS} more" if len(shared) > _MAX_PAIRS else ""
+    return f": {', '.join(shared[:_MAX_PAIRS])}{more}" if shared else ""
 
 
 def _format_evidence(evidence: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from onceover.model.finding_kinds import failures
 from onceover.model.window import format_moment, format_second
 from onceover.model.wording import format_records, pluralize
 
-_MOST_LANDINGS = 20
+_MAX_LANDINGS = 20
 
 _VERDICTS = {
     "open": "It is open: records may still arrive.",
@@ -106,7 +106,7 @@ def select_landings(
         for number in finding["evidence"].get(key) or ()
     }
     by_worth = sorted(rows, key=lambda row: (row["landing_id"] not in named, -row["landing_id"]))
-    return sorted(by_worth[:_MOST_LANDINGS], key=lambda row: row["landing_id"])
+    return sorted(by_worth[:_MAX_LANDINGS], key=lambda row: row["landing_id"])
 
 
 def describe_repair(row: Mapping[str, Any]) -> str:

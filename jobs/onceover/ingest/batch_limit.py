@@ -9,7 +9,7 @@ from typing import Final
 
 from onceover.model.offsets import OffsetRange
 
-_MOST_PATIENCE: Final = 64
+_MAX_PATIENCE: Final = 64
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class BatchLimit:
     def halve(self, ranges: Sequence[OffsetRange]) -> None:
         """Note that a batch of these ranges was too large."""
         if self._has_grown:
-            self._patience = min(2 * self._patience, _MOST_PATIENCE)
+            self._patience = min(2 * self._patience, _MAX_PATIENCE)
         self.most, self._landed, self._has_grown = max(1, sum(map(len, ranges)) // 2), 0, False
 
     def relax(self, ranges: Sequence[OffsetRange]) -> None:

@@ -13,14 +13,14 @@ from onceover.context import PipelineContext
 from onceover.ingest.batch_query import BatchQuery, read_day
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.model.batch_plan import MOST_PER_CORE
+from onceover.model.batch_plan import MAX_PER_CORE
 from onceover.model.offsets import OffsetRange
 from onceover.spark.source import read_shards
 
 FEW_OFFSETS: Final = 5_000
 """Offsets of a batch that one task reads and appends: more tasks, and a shuffle between them, cost more than they
 gain."""
-_MOST_KEPT: Final = 8
+_MAX_KEPT: Final = 8
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class BatchQueries:
         only: datetime | None,
     ) -> BatchQuery:
         """Return the query that reads so many shards, of one generation; that of `only` one window is not kept."""
-        most = max(len({shard.source for shard in shards}), MOST_PER_CORE * self.spark.sparkContext.defaultParallelism)
+        most = max(len({shard.source for shard in shards}), MAX_PER_CORE * self.spark.sparkContext.defaultParallelism)
         tasks = 1 if sum(map(len, shards)) <= FEW_OFFSETS else min(len(shards), most)  # shards of holes may be many
         key = (
             registered.contract_version, source.topic_id, source.one_batch_a_fetch, source.unreadable, read_day(),
@@ -51,7 +51,7 @@ class BatchQueries:
         records = read_shards(self.spark, source, tasks)
         query = BatchQuery(self.spark, self.context, registered, shards[0].source.generation, records, tasks, only)
         if only is None:
-            if len(self._kept) >= _MOST_KEPT:
+            if len(self._kept) >= _MAX_KEPT:
                 self._kept.clear()
             self._kept[key] = query
         return query

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BooleanType, DataType, IntegralType, LongType, StringType
 
 from onceover.context import PipelineContext
-from onceover.ingest.framing import MOST_WINDOWS, PIECE, PLACED, SHARD_END, Framing, frame_pieces
+from onceover.ingest.framing import MAX_WINDOWS, PIECE, PLACED, SHARD_END, Framing, frame_pieces
 from onceover.ingest.landing import RESULT, Appending
 from onceover.kafka.shard_read import END_OFFSET
 from onceover.ledger.catalog import RegisteredPipeline
@@ -56,7 +56,7 @@ class BatchQuery:
         texts = {name: name if isinstance(kind, _SAME_TEXT) else f"t_{name}" for name, kind in types.items()}
         name = name_contract(registered.contract, registered.contract_version, released=released)
         length = registered.contract.window_minutes * 60_000
-        framing = Framing(name, length, texts, grouping, max(1, MOST_WINDOWS // tasks))
+        framing = Framing(name, length, texts, grouping, max(1, MAX_WINDOWS // tasks))
         placed = self._place(
             records.transform(interpret(registered.contract, registered.list_poison())), types, texts, only
         )

@@ -58,7 +58,7 @@ from onceover.offset_stores.tracker import OffsetTracker
 from onceover.retention import expire
 
 log = logging.getLogger(__name__)
-MOST_FAILED_ATTEMPTS = 5
+MAX_FAILED_ATTEMPTS = 5
 
 
 class Ingest:
@@ -106,9 +106,9 @@ class Ingest:
                 # A deadlock or a lock's timeout on a healthy connection is a failed attempt like any other, and so is
                 # a range of which the log dropped records after it was planned.
                 failed += 1
-                if self._connection.broken or failed >= MOST_FAILED_ATTEMPTS:
+                if self._connection.broken or failed >= MAX_FAILED_ATTEMPTS:
                     raise
-                log.warning("attempt %d of %d failed: %s", failed, MOST_FAILED_ATTEMPTS, error)
+                log.warning("attempt %d of %d failed: %s", failed, MAX_FAILED_ATTEMPTS, error)
                 stop.wait(min(2.0**failed, 30.0))
                 continue
             if lost.is_set():

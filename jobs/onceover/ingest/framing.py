@@ -45,9 +45,9 @@ _PIECES_BYTES: Final = 8 << 20
 """Text that a task holds before its pieces go on."""
 _LONGEST_PIECE: Final = 4 << 20
 """Text of one piece: Spark copies each several times, in buffers of twice its size."""
-MOST_ROW_BYTES: Final = 64 << 20
+MAX_ROW_BYTES: Final = 64 << 20
 """Grouped rows of one task: the driver holds those of all tasks at once."""
-MOST_WINDOWS: Final = 10_000
+MAX_WINDOWS: Final = 10_000
 """Windows of a batch: each is an append, of which a thousand take a minute."""
 
 
@@ -88,10 +88,10 @@ class _Progress:
         waiting.groups = [framing.grouping.group(pa.concat_tables(waiting.groups))] if waiting.groups else []
         self.windows |= waiting.texts.keys()
         self.row_bytes += sum(int(table.nbytes) for table in waiting.groups)
-        if self.records > 1 and (len(self.windows) > framing.most_windows or self.row_bytes > MOST_ROW_BYTES):
+        if self.records > 1 and (len(self.windows) > framing.most_windows or self.row_bytes > MAX_ROW_BYTES):
             raise BatchTooLargeError(
                 f"a task of the batch has {len(self.windows):,} windows and {self.row_bytes:,} bytes of aggregated "
-                f"rows, of at most {framing.most_windows:,} and {MOST_ROW_BYTES:,}; nothing was appended: lower "
+                f"rows, of at most {framing.most_windows:,} and {MAX_ROW_BYTES:,}; nothing was appended: lower "
                 "max_records_per_batch"
             )
 

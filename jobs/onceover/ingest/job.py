@@ -31,7 +31,7 @@ from onceover.offset_stores import open_store
 from onceover.offset_stores.tracker import OffsetTracker
 from onceover.spark.session import read_zone_data
 
-MOST_IDLE_SECONDS = 30
+MAX_IDLE_SECONDS = 30
 """The longest pause of a driver within a transaction: PostgreSQL ends the connection then."""
 
 
@@ -60,7 +60,7 @@ def build_driver(
     the ledger's own."""
     require_in_force(context.ledger, registered)
     # A paused or cut-off driver must not keep out its successor, nor keep windows locked, by an open transaction.
-    context.ledger.execute(f"SET idle_in_transaction_session_timeout = '{MOST_IDLE_SECONDS}s'")
+    context.ledger.execute(f"SET idle_in_transaction_session_timeout = '{MAX_IDLE_SECONDS}s'")
     root = context.root.claim(epoch, topic.read_cluster_id(), f"{socket.gethostname()}:{os.getpid()}")
     keep_registered_contracts(spark, context, registered)
     record_versions(context.ledger, epoch, spark.version, read_zone_data(spark))

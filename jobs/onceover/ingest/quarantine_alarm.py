@@ -16,9 +16,9 @@ from onceover.printable import escape
 from onceover.raw.layout import Layout
 
 log = logging.getLogger(__name__)
-_MOST_BYTES: Final = 1 << 20
+_MAX_BYTES: Final = 1 << 20
 """Of a landing, for its reasons: they need not be counted, only named."""
-_MOST_REASONS: Final = 3
+_MAX_REASONS: Final = 3
 
 
 class QuarantineFile(Protocol):
@@ -65,7 +65,7 @@ class QuarantineAlarm:
                 if landing.quarantine_day is None:
                     continue
                 path, start = self._layout.quarantine_file(landing.quarantine_day), landing.byte_start
-                end = min(landing.byte_end, start + _MOST_BYTES)
+                end = min(landing.byte_end, start + _MAX_BYTES)
                 for found in decode_file(self._files.read_bytes(path, start, end)):
                     if isinstance(found, PlacedLine) and found.line.reason:
                         counted[found.line.reason] += 1
@@ -73,7 +73,7 @@ class QuarantineAlarm:
         except OnceoverError as error:
             log.warning("cannot read the reasons: %s", error)
         named = []
-        for reason, _ in counted.most_common(_MOST_REASONS):
+        for reason, _ in counted.most_common(_MAX_REASONS):
             why = self._explain(reason, first[reason])
             named.append(escape(f"{reason} ({why})" if why else reason))
         return ", ".join(named) or "unknown"

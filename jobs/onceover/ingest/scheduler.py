@@ -19,7 +19,7 @@ from onceover.model.contract import Cutovers
 from onceover.model.offsets import OffsetRange
 from onceover.model.pipeline import IngestPolicy
 
-MOST_WAITING = 100
+MAX_WAITING = 100
 """The longest line: more would wait for minutes, and the log keeps their records just as well."""
 
 
@@ -141,7 +141,7 @@ class Submissions:
                 continue  # the driver's own request reports it
             if not self._is_within(facts):
                 return  # the driver sees it in its next turn and submits again
-            if len(self._waiting) < MOST_WAITING:
+            if len(self._waiting) < MAX_WAITING:
                 self._submit(facts, running)
 
     def _submit(self, facts: TopicFacts, running: Timing | None) -> None:

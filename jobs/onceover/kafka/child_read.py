@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from onceover.errors import UnreadableRecordError
-from onceover.kafka.memory_limit import MOST_PROBE_BYTES, limit_memory
+from onceover.kafka.memory_limit import MAX_PROBE_BYTES, limit_memory
 from onceover.kafka.reader import KafkaSource
 
 UNREADABLE: Final = 3
@@ -40,7 +40,7 @@ class Asked:
 def take_request() -> Asked:
     """Return what standard input asks of this process, and bound its memory."""
     asked = json.load(sys.stdin)
-    limit_memory(MOST_PROBE_BYTES)
+    limit_memory(MAX_PROBE_BYTES)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     return Asked(KafkaSource(**asked["source"]), *asked["read"])
 

@@ -11,7 +11,7 @@ from onceover.errors import TransientError, UnreachableError
 from onceover.kafka.client import HARMLESS, LastComplaint, translate_refusal
 from onceover.kafka.guarded_read import read_guarded
 from onceover.kafka.reader import BAD_BATCH, READ_AHEAD, KafkaSource
-from onceover.kafka.traffic import MOST_SECONDS, Traffic
+from onceover.kafka.traffic import MAX_SECONDS, Traffic
 from onceover.model.offsets import OffsetRange
 
 _POLL_SECONDS = 0.5
@@ -121,7 +121,7 @@ class LogProbe:
                 self._complaint(error)
             if traffic.is_without_end(self._source.stall_seconds):
                 raise _BadBatchError(f"{where}: its batch arrives again and again, and no record comes of it")
-            if traffic.stuck_seconds > MOST_SECONDS:
+            if traffic.stuck_seconds > MAX_SECONDS:
                 raise TransientError(f"{where}: {traffic.explain_slowness()}")
             if traffic.silent_seconds > self._source.stall_seconds:
                 raise UnreachableError(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import resource
 from typing import Final
 
-MOST_BYTES: Final = 2 << 30
+MAX_BYTES: Final = 2 << 30
 """Of a process that reads and works on its records. The largest record takes 32 MiB, and some copies."""
-MOST_PROBE_BYTES: Final = 1 << 30
+MAX_PROBE_BYTES: Final = 1 << 30
 """Of a process that only reads: what it gets, the others get too."""
 
 

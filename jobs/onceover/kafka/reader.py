@@ -28,7 +28,7 @@ from onceover.errors import (
 from onceover.kafka.client import HARMLESS, Admin, LastComplaint, translate_refusal
 from onceover.kafka.record_batch import build_batch
 from onceover.kafka.rights import Right
-from onceover.kafka.traffic import MOST_SECONDS, Traffic
+from onceover.kafka.traffic import MAX_SECONDS, Traffic
 from onceover.model.offsets import OffsetRange
 
 BAD_BATCH = (KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG)
@@ -292,7 +292,7 @@ class _Reader:
                 f"{self._where}: nothing arrived for {self._stall_seconds:g} s at offset {self._position}"
                 f"{self._complaint}; check that the Kafka partition's leader runs"
             )
-        if stuck > MOST_SECONDS:
+        if stuck > MAX_SECONDS:
             raise TransientError(f"{self._where}: {traffic.explain_slowness()} at offset {self._position}")
 
 

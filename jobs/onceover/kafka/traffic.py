@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from confluent_kafka import ThrottleEvent
 
-MOST_SECONDS: Final = 330.0
+MAX_SECONDS: Final = 330.0
 """Without an offset's progress, although bytes arrive or a quota holds them back: longer than the longest timeout of
 one answer (`socket.timeout.ms`)."""
 ENOUGH_FETCHES: Final = 3

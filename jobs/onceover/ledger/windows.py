@@ -11,7 +11,7 @@ from typing import Any
 from onceover.ledger.database import Connection
 from onceover.model.finding_kinds import RAW_DAMAGE
 
-MOST_LOCKED = 200
+MAX_LOCKED = 200
 
 
 class WindowState(StrEnum):
@@ -188,8 +188,8 @@ def cut_into_chunks(starts: Iterable[datetime]) -> Iterator[list[datetime]]:
     """Yield windows in order, no more at once than a transaction may lock whose work grows with them: ingest, with a
     record for one of them, waits for it."""
     in_order = sorted(starts)
-    for at in range(0, len(in_order), MOST_LOCKED):
-        yield in_order[at : at + MOST_LOCKED]
+    for at in range(0, len(in_order), MAX_LOCKED):
+        yield in_order[at : at + MAX_LOCKED]
 
 
 def list_known_starts(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> list[datetime]:

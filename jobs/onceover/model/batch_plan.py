@@ -96,7 +96,7 @@ PER_CORE: Final = 2
 cores (`make bench NAME=sharding`)."""
 LEAST_SHARD: Final = 1_000
 """Offsets of the smallest shard: a task and a client cost about as much as reading so many."""
-MOST_PER_CORE: Final = 16
+MAX_PER_CORE: Final = 16
 """Shards per core, at most, under lcm: 63 ranges on 16 cores would make 1,008 shards, and each is a task."""
 
 
@@ -135,7 +135,7 @@ def cut_by_backlog(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRang
 
 
 def _map_num(sources: int, cores: int) -> int:
-    return min(lcm(sources, cores) // sources, -(-MOST_PER_CORE * cores // sources))
+    return min(lcm(sources, cores) // sources, -(-MAX_PER_CORE * cores // sources))
 
 
 SHARDING: Final[Mapping[str, Callable[[Sequence[OffsetRange], int], list[OffsetRange]]]] = {

@@ -15,7 +15,7 @@ from onceover.model.batch import RangeRead
 from onceover.model.digest import sum_digests
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
-MOST_BATCHES: Final = 1_000
+MAX_BATCHES: Final = 1_000
 """Batches of one rollup: it is one transaction, which holds their windows."""
 LONGEST: Final = timedelta(hours=1)
 """Between the first and the last landing of a rollup; the age of raw counts from the last."""
@@ -60,7 +60,7 @@ class _Neighbours:
         """Take the batch if it begins exactly where these end, in each log and file that they share; return whether."""
         first = self.batches[0]
         if (
-            len(self.batches) < MOST_BATCHES
+            len(self.batches) < MAX_BATCHES
             and (batch.epoch, batch.contract_version) == (first.epoch, first.contract_version)
             and batch.landed_at - first.landed_at < LONGEST
             and all(map(self._continues_log, batch.ranges))

@@ -11,8 +11,8 @@ from onceover.ledger.announcements import offer_published
 from onceover.ledger.database import Connection
 from onceover.model.json_text import to_plain
 
-MOST_OFFERED: Final = 5_000
-MOST_WINDOWS: Final = 500
+MAX_OFFERED: Final = 5_000
+MAX_WINDOWS: Final = 500
 """Windows of one message: a larger request has several."""
 
 
@@ -26,7 +26,7 @@ class Announcement:
 
 def collect_announcements(connection: Connection, run: str) -> list[Announcement]:
     """Return the windows that were published and not announced yet, as offered to this run."""
-    return list(build_announcements(offer_published(connection, run, MOST_OFFERED)))
+    return list(build_announcements(offer_published(connection, run, MAX_OFFERED)))
 
 
 def build_announcements(rows: Iterable[Mapping[str, Any]]) -> Iterable[Announcement]:
@@ -34,10 +34,10 @@ def build_announcements(rows: Iterable[Mapping[str, Any]]) -> Iterable[Announcem
     for (pipeline, request_id), group in groupby(rows, key=lambda row: (row["pipeline"], row["request_id"])):
         published = list(group)
         first = published[0]
-        for at in range(0, len(published), MOST_WINDOWS):
+        for at in range(0, len(published), MAX_WINDOWS):
             windows = [
                 {name: row[name] for name in ("start", "end", "revision", "before", "after")}
-                for row in published[at : at + MOST_WINDOWS]
+                for row in published[at : at + MAX_WINDOWS]
             ]
             extra = {
                 "pipeline": pipeline,

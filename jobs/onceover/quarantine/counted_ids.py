@@ -10,7 +10,7 @@ from onceover.lines.line_reference import Line
 from onceover.model.offsets import KafkaPartition
 
 _RELEASED: Final = -1
-_MOST_WAITING: Final = 10_000
+_MAX_WAITING: Final = 10_000
 
 
 class CountedIds:
@@ -40,7 +40,7 @@ class CountedIds:
         source = self._sources.setdefault(line.record.source, len(self._sources))
         number = _RELEASED if reason is None else self._reasons.setdefault(reason, len(self._reasons))
         self._waiting.append((source, line.record.offset, number))
-        if len(self._waiting) == _MOST_WAITING:
+        if len(self._waiting) == _MAX_WAITING:
             self._write()
 
     def count(self) -> tuple[dict[str, int], int]:

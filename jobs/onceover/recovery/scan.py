@@ -30,7 +30,7 @@ from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
 _SOURCE = ("generation", "kafka_partition")
 _ID = (*_SOURCE, "offset")
 _PLACES = "place bigint, window_ms bigint"
-_MOST_ROWS = 1_000_000
+_MAX_ROWS = 1_000_000
 
 
 def scan(
@@ -97,12 +97,12 @@ class _Distinct:
                 F.max("event_ms").alias("max_event_ms"),
                 F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
             )
-            .limit(_MOST_ROWS + 1)
+            .limit(_MAX_ROWS + 1)
             .collect()  # one row a run and file
         )
-        if len(rows) > _MOST_ROWS:
+        if len(rows) > _MAX_ROWS:
             raise TerminalError(
-                f"raw has more than {_MOST_ROWS:,} runs and files, as is usual for a topic of transactions; restore a "
+                f"raw has more than {_MAX_ROWS:,} runs and files, as is usual for a topic of transactions; restore a "
                 "backup of the ledger instead"
             )
         by_run: dict[tuple[int, int, KafkaPartition, int, int, int], list[Row]] = {}

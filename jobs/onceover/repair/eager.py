@@ -28,8 +28,8 @@ from onceover.repair.confirmation import Confirmation, confirm
 from onceover.repair.groups import repair_groups
 
 log = logging.getLogger(__name__)
-MOST_WINDOWS = 20
-MOST_LINES = 2_000_000
+MAX_WINDOWS = 20
+MAX_LINES = 2_000_000
 """Windows, and lines of them, that one look repairs: some seconds, in which fresh records wait."""
 PAUSE_SECONDS = 5.0
 """The least time between two looks."""
@@ -69,11 +69,11 @@ class EagerRepair:
 
     def _choose(self) -> Sequence[datetime]:
         ledger, name = self._context.ledger, self._context.name
-        starts = list_untried(ledger, name, REST, MOST_WINDOWS)
+        starts = list_untried(ledger, name, REST, MAX_WINDOWS)
         lines = count_landed_lines(ledger, name, starts)
-        small = [start for start in starts if lines.get(start, 0) <= MOST_LINES]
+        small = [start for start in starts if lines.get(start, 0) <= MAX_LINES]
         totals = accumulate(lines.get(start, 0) for start in small)
-        return [start for start, total in zip(small, totals, strict=True) if total <= MOST_LINES]
+        return [start for start, total in zip(small, totals, strict=True) if total <= MAX_LINES]
 
     def _repair(self, starts: Sequence[datetime]) -> Confirmation | None:
         context = self._context

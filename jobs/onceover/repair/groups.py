@@ -21,7 +21,7 @@ from onceover.repair.claims import ClaimRenewer
 from onceover.repair.job import RepairOutcome, RepairRun
 from onceover.repair.progress import WindowProgress
 
-MOST_WINDOWS = 2_000
+MAX_WINDOWS = 2_000
 RECORDS_A_CORE = 2_000_000  # some seconds of reading
 W = TypeVar("W")
 
@@ -29,9 +29,9 @@ W = TypeVar("W")
 def group_windows(
     windows: Iterable[W], count: Callable[[W], int], most_records: int, most_windows: int | None = None
 ) -> Iterator[list[W]]:
-    """Yield the windows in their order, in groups of at most `most_windows`, by default MOST_WINDOWS, and, unless of a
+    """Yield the windows in their order, in groups of at most `most_windows`, by default MAX_WINDOWS, and, unless of a
     single window, `most_records` of those that `count` says landed."""
-    most_windows = most_windows or MOST_WINDOWS
+    most_windows = most_windows or MAX_WINDOWS
     group: list[W] = []
     size = 0
     for window in windows:

@@ -24,7 +24,7 @@ from onceover.model.window import format_moment
 from onceover.model.wording import pluralize
 from onceover.raw.damaged_files import DamagedFiles
 
-_MOST_SAID = 300
+_MAX_SAID = 300
 _TRUSTED = timedelta(hours=1)  # how long a repair's reading of raw is believed, and how long an outage may last
 
 
@@ -120,7 +120,7 @@ def _select(
         elif missing:
             what = f"its file has {length:,} of {evidence.expected_length:,} bytes"
         elif repair:
-            what = repair.reason[:_MOST_SAID]
+            what = repair.reason[:_MAX_SAID]
         else:
             continue
         found.append(

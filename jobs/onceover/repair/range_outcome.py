@@ -13,7 +13,7 @@ from onceover.model.window import WindowRange, format_moment
 from onceover.model.wording import pluralize
 from onceover.repair.confirmation import Confirmation
 
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class RangeOutcome:
         named = [*self.failed, *self.pending]
         if not named:
             return None
-        listed = ", ".join(f"{window} ({why})" for window, why in named[:_MOST_NAMED])
-        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+        listed = ", ".join(f"{window} ({why})" for window, why in named[:_MAX_NAMED])
+        more = f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
         return (
             f"{self.pipeline}: of the requested range, {pluralize(len(named), 'window')} "
             f"{'is' if len(named) == 1 else 'are'} not right: {listed}{more}; see why with "

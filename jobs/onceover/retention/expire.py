@@ -22,7 +22,7 @@ from onceover.raw.expired_list import ExpiredList
 from onceover.raw.layout import Layout
 
 log = logging.getLogger(__name__)
-MOST_AT_ONCE = 200
+MAX_AT_ONCE = 200
 """Files between two batches: takes some tenths of a second."""
 
 
@@ -47,7 +47,7 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
     Text that a compacted file replaces is kept while that file is missing or has another length than recorded. A file
     that holds more than had expired is kept, or brought back if it was moved.
     """
-    expiring = expiries.list_files_to_move(connection, epoch.pipeline, MOST_AT_ONCE)
+    expiring = expiries.list_files_to_move(connection, epoch.pipeline, MAX_AT_ONCE)
     substitutes = _list_substitutes(connection, epoch.pipeline, expiring)
     sole_copies = _find_sole_copies(files, substitutes)
     # Of the others no compacted file replaces the text: once it is moved away, they have no raw.
@@ -56,7 +56,7 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
         files.expired.add(without_raw)  # before any of them moves
     for file in expiring:
         _move_or_keep(connection, epoch, files, file, file.window_start in sole_copies)
-    aside = expiries.list_files_to_delete(connection, epoch.pipeline, MOST_AT_ONCE)
+    aside = expiries.list_files_to_delete(connection, epoch.pipeline, MAX_AT_ONCE)
     sole_copies = _find_sole_copies(files, _list_substitutes(connection, epoch.pipeline, aside))
     postponed = [file for file in aside if file.window_start in sole_copies]
     if postponed:

@@ -31,7 +31,7 @@ _ZONE: Final = r"(?: ?(?:Z|(?:UTC|GMT|UT)?[+-](?:0?\d|1[0-8])(?::?\d\d(?::?\d\d)
 _DATED: Final = rf"^{_BLANK}{_DATE}(?:{_TIME}{_ZONE})?{_BLANK}\z"
 _WITHOUT_ZONE: Final = rf"^{_BLANK}{_DATE}(?:{_TIME})?{_BLANK}\z"
 _FRACTION: Final = r"-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)"
-_MOST_DIGITS: Final = 20  # of a number that the decimal below holds: with a sign, a digit and a point, 18 behind it
+_MAX_DIGITS: Final = 20  # of a number that the decimal below holds: with a sign, a digit and a point, 18 behind it
 _Unfit = tuple[Callable[[Column], Column], str]
 _NO_NUMBER: Final[_Unfit] = (lambda text: ~text.rlike(_NUMBER), "is no plain number")
 _UNFIT: Final[Mapping[str, _Unfit]] = {
@@ -107,7 +107,7 @@ def _has_rounded(text: Column) -> Column:
     def is_rounded(number: Column) -> Column:
         wide = "DECIMAL(38, 18)"
         is_kept = number.try_cast("double").cast("string").try_cast(wide) == number.try_cast(wide)
-        is_long = (F.length(number) > _MOST_DIGITS) | ~F.coalesce(is_kept, F.lit(False))
+        is_long = (F.length(number) > _MAX_DIGITS) | ~F.coalesce(is_kept, F.lit(False))
         return F.when(number.rlike("[eE]"), number.rlike(_MAYBE_ROUNDED)).otherwise(is_long)
 
     return F.exists(F.regexp_extract_all(text, F.lit(_FRACTION), F.lit(0)), is_rounded)

@@ -31,11 +31,11 @@ from onceover.spark.interpret import name_values
 from onceover.spark.poison_probe import ID, ProbeRequest, Unit
 from onceover.spark.session import UNDER_SUBMIT
 
-MOST_CPU_SECONDS: Final = 10.0
+MAX_CPU_SECONDS: Final = 10.0
 """Of Spark's JVM, for the SQL of one record."""
 LEAST_TOGETHER: Final = 16
 """Offsets that are evaluated together at first: the square root of all, for the fewest steps, but not less."""
-MOST_FOUND: Final = 100
+MAX_FOUND: Final = 100
 """Of one Kafka partition in one search: the next batch that fails begins another."""
 _STALL_SECONDS: Final = 300.0
 """Without an answer nor work: Kafka or the machine does not answer."""
@@ -101,7 +101,7 @@ def _list_poison(
             if of_record := _examine(probe, asked, single, failure):
                 shown, why = of_record
                 found.append(PoisonRecord(whole.source, offset, version, f"{why.kind}: {shown}", why.error))
-                if len(found) == MOST_FOUND:
+                if len(found) == MAX_FOUND:
                     return found
     return found
 
@@ -206,8 +206,8 @@ class _Probe:
         with selectors.DefaultSelector() as ready:
             ready.register(process.stdout, selectors.EVENT_READ)
             while not ready.select(_POLL_SECONDS):
-                if jvm is not None and _read_cpu_seconds(jvm) - began > MOST_CPU_SECONDS:
-                    why = f"not evaluated within {MOST_CPU_SECONDS:.0f} s of processor time"
+                if jvm is not None and _read_cpu_seconds(jvm) - began > MAX_CPU_SECONDS:
+                    why = f"not evaluated within {MAX_CPU_SECONDS:.0f} s of processor time"
                     return _Failure(SQL_TOO_SLOW, why, is_end=True)
                 if monotonic() > until:
                     raise TransientError(f"the search for a poison record got no answer for {_STALL_SECONDS:.0f} s")

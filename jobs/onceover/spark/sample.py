@@ -21,7 +21,7 @@ from onceover.spark.source import read_ranges
 from onceover.spark.sql_failure import evaluate_record, explain_sql_failure
 from onceover.spark.wire_format import find_remedy
 
-MOST_SHOWN = 5
+MAX_SHOWN = 5
 FAR_MS = 30 * 60_000
 """Zones are an hour apart, so that one that was read wrongly shows beside half an hour of delay."""
 
@@ -125,7 +125,7 @@ def sample_topic(
             example = _find_times(spark, contract, row["reason"], record)
             reasons.append(SampledReason(row["reason"], row["records"], error, find_remedy(row["reason"]), example))
         columns = ["kafka_partition", "offset", "kafka_timestamp", *name_values(contract)]
-        newest = read.where("reason IS NULL").orderBy(F.desc("kafka_timestamp"), F.desc("offset")).limit(MOST_SHOWN)
+        newest = read.where("reason IS NULL").orderBy(F.desc("kafka_timestamp"), F.desc("offset")).limit(MAX_SHOWN)
         rows = [row.asDict() for row in newest.select(*columns).collect()]
     finally:
         read.unpersist()

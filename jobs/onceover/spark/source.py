@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from onceover.errors import OffsetRangeError
 from onceover.kafka.guarded_read import read_range, read_with_care
-from onceover.kafka.memory_limit import MOST_BYTES, limit_memory
+from onceover.kafka.memory_limit import MAX_BYTES, limit_memory
 from onceover.kafka.reader import KafkaSource, LogReader
 from onceover.kafka.record_batch import SCHEMA as READ
 from onceover.kafka.shard_read import END_OFFSET, ShardRead
@@ -55,7 +55,7 @@ def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[Offse
         return spark.createDataFrame([], SCHEMA)
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        limit_memory(MOST_BYTES)
+        limit_memory(MAX_BYTES)
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 for records in read_range(source, *cut[number]):
@@ -73,7 +73,7 @@ def read_shards(spark: SparkSession, source: KafkaSource, tasks: int) -> DataFra
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_modules()
-        limit_memory(MOST_BYTES)
+        limit_memory(MAX_BYTES)
         generation = derive_generation(source.topic_id)
         shards = json.loads(TaskContext.get().getLocalProperty(_SHARDS) or "[]")  # type: ignore[union-attr]
         with _keep_reader(source) as reader:

@@ -12,18 +12,18 @@ from onceover.detection.plan import plan_repair
 from onceover.errors import UsageError
 from onceover.model.window import WindowRange
 
-MOST_DAYS: Final = 31
+MAX_DAYS: Final = 31
 PATIENCE_SECONDS: Final = 2.0
 """How long a page waits for batches that are landing."""
 
 
 def read_plan(context: PipelineContext, start: str, end: str, force: bool) -> Mapping[str, Any]:
     """Return the plan for typed times, `end` exclusive. Raises UsageError for a range that is not aligned, lies in the
-    future or is longer than MOST_DAYS."""
+    future or is longer than MAX_DAYS."""
     span = WindowRange.parse(start, end, context.pipeline.contract.window_minutes)
-    if span.end - span.start > timedelta(days=MOST_DAYS):
+    if span.end - span.start > timedelta(days=MAX_DAYS):
         raise UsageError(
-            f"a plan is for {MOST_DAYS} days at most; for more, use Airflow's backfill of the DAG repair_history"
+            f"a plan is for {MAX_DAYS} days at most; for more, use Airflow's backfill of the DAG repair_history"
         )
     return plan_windows(context, reject_future_range(context, span), force)
 

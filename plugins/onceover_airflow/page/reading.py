@@ -9,7 +9,7 @@ from onceover.context import PipelineContext, open_ledger, open_pipeline
 from onceover.errors import TransientError
 from onceover.ledger.database import Connection, DatabaseError
 
-MOST_SECONDS = 3
+MAX_SECONDS = 3
 
 
 @contextmanager
@@ -29,8 +29,8 @@ def read_pipeline(name: str) -> Iterator[PipelineContext]:
 
 
 def limit(connection: Connection) -> Connection:
-    """Refuse every write on this connection from now on, and end each statement after MOST_SECONDS."""
-    connection.execute(f"SET default_transaction_read_only = on; SET statement_timeout = '{MOST_SECONDS}s'")
+    """Refuse every write on this connection from now on, and end each statement after MAX_SECONDS."""
+    connection.execute(f"SET default_transaction_read_only = on; SET statement_timeout = '{MAX_SECONDS}s'")
     return connection
 
 
@@ -41,6 +41,6 @@ def _explain() -> Iterator[None]:
     except DatabaseError as error:
         why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise TransientError(
-            f"the ledger did not answer within {MOST_SECONDS} s ({why}); load the page again, or ask PostgreSQL what "
+            f"the ledger did not answer within {MAX_SECONDS} s ({why}); load the page again, or ask PostgreSQL what "
             "is slow: SELECT * FROM pg_stat_activity"
         ) from error

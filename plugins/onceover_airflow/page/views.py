@@ -19,7 +19,7 @@ from onceover.ledger.windows import count_by_state, read_last_end
 from onceover.model.window import WindowRange, parse_moment, parse_window
 from onceover_airflow.page.days import draw_day
 from onceover_airflow.page.gate import LOSE, REPAIR, REREAD, RESTORE, TAKE, User, may_start
-from onceover_airflow.page.plan import MOST_DAYS, plan_windows, read_plan
+from onceover_airflow.page.plan import MAX_DAYS, plan_windows, read_plan
 from onceover_airflow.page.reading import read_ledger, read_pipeline
 from onceover_airflow.page.render import render
 
@@ -85,7 +85,7 @@ def show_pipeline(
             end=datetime(first_of_year.year + 1, 1, 1, tzinfo=UTC),
             day=draw_day(ledger, context.name, chosen) if chosen else None,
             trouble=trouble,
-            together=trouble.find_span(timedelta(days=MOST_DAYS)),
+            together=trouble.find_span(timedelta(days=MAX_DAYS)),
             holes=holes,
             losses=explain.list_losses(holes, read_holes(ledger, context.name), minutes),
             history=explain.read_history(ledger, context.name, parse_moment(before) if before else None),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from onceover.detection.service import MOST_LINES_REQUESTED, count_first
+from onceover.detection.service import MAX_LINES_REQUESTED, count_first
 
-HALF = MOST_LINES_REQUESTED // 2
+HALF = MAX_LINES_REQUESTED // 2
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_too_many_windows_or_groups_are_refused(monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(BatchTooLargeError, match=r"has 4 windows .*of at most 3"):
         frame_all(batches, replace(FRAMING, most_windows=3))
     assert frame_all([[record(0, 1)]], replace(FRAMING, most_windows=0)), "one record is never too large"
-    monkeypatch.setattr(framing, "MOST_ROW_BYTES", 100)
+    monkeypatch.setattr(framing, "MAX_ROW_BYTES", 100)
     kinds = [[record(n, 1, kind=f"kind {n}") for n in range(4)]]
     with pytest.raises(BatchTooLargeError, match="lower max_records_per_batch"):
         frame_all(kinds)

@@ -11,7 +11,7 @@ import pytest
 
 from onceover.errors import UnreachableError
 from onceover.ingest.rate_control import Timing
-from onceover.ingest.scheduler import MOST_WAITING, Submissions, WaitingBatch
+from onceover.ingest.scheduler import MAX_WAITING, Submissions, WaitingBatch
 from onceover.kafka import TopicFacts
 from onceover.model.contract import Cutovers
 from onceover.model.offsets import KafkaPartition
@@ -147,9 +147,9 @@ def test_queue_is_bounded_and_a_batch_holds_at_most_its_limit(log: Log) -> None:
     submissions = make_submissions(log, most=10)
     log.now = facts(10**6, 0)
     with track_next(submissions, log.now, {0: 0, 1: 0}):
-        wait_until(lambda: submissions.waiting == MOST_WAITING)
+        wait_until(lambda: submissions.waiting == MAX_WAITING)
         wait_until_read(log, 3)
-    assert submissions.waiting == MOST_WAITING
+    assert submissions.waiting == MAX_WAITING
     assert list_ranges(submissions.next(log.now, {0: 10, 1: 0})) == [(0, 10, 20)]
 
 

@@ -19,7 +19,7 @@ from onceover.ledger import drivers, repair_requests
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.drivers import Epoch
 from onceover.repair.confirmation import reread_published
-from onceover.repair.groups import MOST_WINDOWS, group_windows
+from onceover.repair.groups import MAX_WINDOWS, group_windows
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 NAME, WINDOWS = "mass", 40_000
@@ -99,7 +99,7 @@ def test_landings_go_on_beside_a_request_for_all_windows(connection: Connection,
     assert late.landed > 100
     assert late.longest < 10, f"ingest gives up after five waits of a minute; {took}"
     assert max(took["requested"], took["read"], took["confirmed"]) < 24, took
-    assert took["claimed"] < 96, f"{WINDOWS // MOST_WINDOWS} groups, each with its evidence; {took}"
+    assert took["claimed"] < 96, f"{WINDOWS // MAX_WINDOWS} groups, each with its evidence; {took}"
 
 
 def publish_all(connection: Connection, request_id: int) -> None:

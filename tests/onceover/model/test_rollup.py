@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onceover.model.batch import RangeRead
 from onceover.model.digest import Digest, sum_digests
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.rollup import LONGEST, MOST_BATCHES, OldBatch, OldLanding, join_ranges, plan_rollups
+from onceover.model.rollup import LONGEST, MAX_BATCHES, OldBatch, OldLanding, join_ranges, plan_rollups
 
 ZERO, ONE = KafkaPartition("0a1b2c3d", 0), KafkaPartition("0a1b2c3d", 1)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -90,7 +90,7 @@ def test_run_ends_after_an_hour_or_a_thousand_batches() -> None:
     slow = [replace(batch(n), landed_at=NOON + timedelta(seconds=n * seconds / 10)) for n in range(25)]
 
     assert joined(*slow) == [list(range(10)), list(range(10, 20)), list(range(20, 25))]
-    assert [len(run) for run in joined(*map(batch, range(MOST_BATCHES + 1)))] == [MOST_BATCHES, 1]
+    assert [len(run) for run in joined(*map(batch, range(MAX_BATCHES + 1)))] == [MAX_BATCHES, 1]
 
 
 def test_joined_epochs_are_those_of_one_reading() -> None:

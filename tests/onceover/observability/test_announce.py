@@ -18,7 +18,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.repair_requests import EAGER, EAGER_WHY
 from onceover.model.dag_run import DagRun
 from onceover.model.window import WindowRange
-from onceover.observability.announce import MOST_WINDOWS, build_announcements, collect_announcements
+from onceover.observability.announce import MAX_WINDOWS, build_announcements, collect_announcements
 
 NAME = f"p{uuid.uuid4().hex[:10]}"
 IN_AIRFLOW = DagRun("repair_on_call", "r1")
@@ -140,10 +140,10 @@ def test_large_request_has_several_announcements() -> None:
         of_window = {"start": start, "end": start, "revision": 1, "before": None, "after": 1}
         return {"pipeline": "things", "state": "published", **of_request, **of_window}
 
-    rows = [row(number, 1) for number in range(MOST_WINDOWS + 1)] + [row(0, 2)]
+    rows = [row(number, 1) for number in range(MAX_WINDOWS + 1)] + [row(0, 2)]
 
     announced = list(build_announcements(rows))
 
-    assert [len(each.extra["windows"]) for each in announced] == [MOST_WINDOWS, 1, 1]
+    assert [len(each.extra["windows"]) for each in announced] == [MAX_WINDOWS, 1, 1]
     assert [each.extra["request"] for each in announced] == [1, 1, 2]
     assert list(build_announcements([])) == []

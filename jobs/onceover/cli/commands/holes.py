@@ -11,7 +11,7 @@ from onceover.detection.holes import probe_holes
 from onceover.model.gap import Reason
 from onceover.model.offsets import span_sources
 
-_MOST_SHOWN = 100
+_MAX_SHOWN = 100
 _NEXT = {
     Reason.LOST: "Kafka still has them; the next repair of any range reads them again: "
     '`onceover repair {name} --from TIME --to TIME --reason "..."`',
@@ -47,12 +47,12 @@ def holes(pipeline: PipelineName) -> Answer:
         for gap in gaps
     ]
     expired = [gap.offsets for gap in gaps if gap.reason is Reason.EXPIRED]
-    spans = span_sources(expired) if len(gaps) > _MOST_SHOWN else ()
+    spans = span_sources(expired) if len(gaps) > _MAX_SHOWN else ()
     return Answer(
         rows,
         [
             Table(
-                rows, "range", (">offsets", lambda row: row["end"] - row["start"]), "reason", most=_MOST_SHOWN,
+                rows, "range", (">offsets", lambda row: row["end"] - row["start"]), "reason", most=_MAX_SHOWN,
                 empty="there is no hole: every offset up to the highest one read is accounted for",
             ),
             *(f"expired, from the first to the last: {span}" for span in spans),

@@ -19,7 +19,7 @@ from onceover.model.wording import format_records, pluralize
 from onceover.repair import confirmation
 from onceover.repair.confirmation import Confirmation
 
-_MOST_SHOWN = 10
+_MAX_SHOWN = 10
 DryRun = Annotated[bool, flag("--dry-run", "Only list what raw lacks and Kafka holds; write nothing.")]
 
 
@@ -66,7 +66,7 @@ def reread(pipeline: PipelineName, window: WindowStart, dry_run: DryRun = False,
     waits = "ingest is running and reads the ranges between its batches; some still wait"
     parts = [
         *parts,
-        *(f"{each['offsets']} was not read again: {each['why']}" for each in shown[:_MOST_SHOWN]),
+        *(f"{each['offsets']} was not read again: {each['why']}" for each in shown[:_MAX_SHOWN]),
         waits if is_waiting else None,
         *_describe_outcome(context.name, chosen, done),
     ]
@@ -95,9 +95,9 @@ def _describe_plan(name: str, window: Window, plan: Mapping[str, Any]) -> Iterat
     yield f"raw of window {window} of {name} {'lacked' if is_past else 'lacks'} {lacking} that landed"
     held = "requested to be read again:" if is_past else "Kafka holds"
     for ranges, what in ((plan["read_again"], held), (plan["gone_from_kafka"], "Kafka no longer holds")):
-        yield from (f"{what} {offsets}" for offsets in ranges[:_MOST_SHOWN])
-        if len(ranges) > _MOST_SHOWN:
-            yield f"and {len(ranges) - _MOST_SHOWN:,} more; --json lists all"
+        yield from (f"{what} {offsets}" for offsets in ranges[:_MAX_SHOWN])
+        if len(ranges) > _MAX_SHOWN:
+            yield f"and {len(ranges) - _MAX_SHOWN:,} more; --json lists all"
 
 
 def _describe_outcome(name: str, window: Window, done: Confirmation | None) -> Iterator[Part]:

@@ -20,7 +20,7 @@ from onceover.model.ticket import format_holder
 from onceover.model.wording import pluralize
 
 _BEGINNING = "0001-01-01T00:00Z"
-_MOST_SHOWN = 1_000
+_MAX_SHOWN = 1_000
 
 State = Annotated[
     str | None,
@@ -55,7 +55,7 @@ def windows(
         counts = None
         if not (json or state or start or end):  # of years of windows, people want the last ones
             counts = count_by_state(context.ledger, context.name)
-            first = find_last_start(context.ledger, context.name, _MOST_SHOWN)
+            first = find_last_start(context.ledger, context.name, _MAX_SHOWN)
         rows = list_windows(context.ledger, context.name, WindowState(state) if state else None, first, last)
         quarantined = 0 if rows else count_quarantined(context.ledger, context.name)
     hint = (

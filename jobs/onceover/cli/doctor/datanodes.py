@@ -15,7 +15,7 @@ SYNC = "dfs.datanode.synconclose"
 PERIOD = "dfs.datanode.scan.period.hours"
 PACE = "dfs.block.scanner.volume.bytes.per.second"
 _DEFAULT_HOURS = 504  # what HDFS takes for a period of 0
-_MOST_ASKED = 3  # DataNodes of one cluster are set alike
+_MAX_ASKED = 3  # DataNodes of one cluster are set alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def list_datanodes(namenode: str) -> list[str]:
     scheme = urlsplit(namenode).scheme
     nodes = json.loads(read_bean(namenode, "NameNodeInfo")["LiveNodes"]).values()
     addresses = [node["infoAddr" if scheme == "http" else "infoSecureAddr"] for node in nodes]
-    return [f"{scheme}://{each}" for each in sorted(addresses)[:_MOST_ASKED]]
+    return [f"{scheme}://{each}" for each in sorted(addresses)[:_MAX_ASKED]]
 
 
 def read_bean(namenode: str, name: str) -> dict[str, Any]:

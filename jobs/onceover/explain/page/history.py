@@ -12,7 +12,7 @@ from onceover.ledger.actions import list_actions
 from onceover.ledger.database import Connection
 from onceover.ledger.page_windows import list_pipeline_findings, read_consistently
 
-MOST_ACTIONS: Final = 50
+MAX_ACTIONS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class PastAction:
 
 
 def read_history(
-    connection: Connection, name: str, before: datetime | None = None, limit: int = MOST_ACTIONS
+    connection: Connection, name: str, before: datetime | None = None, limit: int = MAX_ACTIONS
 ) -> list[PastAction]:
     """Return the actions before that moment (None: now), newest first. The next are those before the last one's."""
     with read_consistently(connection):

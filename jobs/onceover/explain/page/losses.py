@@ -13,7 +13,7 @@ from onceover.model.gap import Reason
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import parse_moment
 
-MOST_LOSSES: Final = 20
+MAX_LOSSES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def list_losses(holes: Iterable[Mapping[str, Any]], skipped: Iterable[OffsetRang
         elif row["kind"] == Kind.UNREADABLE:
             ranges = parse_offset_ranges([each["offsets"] for each in evidence["stopped"]])
             found += [Loss(offsets, "unreadable") for offsets in ranges]
-    return found[:MOST_LOSSES]
+    return found[:MAX_LOSSES]
 
 
 def _build_loss(gap: Mapping[str, Any], now: Iterable[OffsetRange], minutes: int) -> Loss:

@@ -11,18 +11,18 @@ from onceover.ledger.database import Connection
 from onceover.ledger.page_windows import read_consistently
 from onceover.ledger.row_changes import list_row_changes
 
-MOST_ROWS: Final = 100
+MAX_ROWS: Final = 100
 
 
 def read_numbers(
     connection: Connection, name: str, window_start: datetime, repair_id: int | None = None
 ) -> Mapping[str, Any]:
-    """Return `measures`, and `rows` of `key`, `before` and `after` whose measures a repair changed, at most MOST_ROWS
+    """Return `measures`, and `rows` of `key`, `before` and `after` whose measures a repair changed, at most MAX_ROWS
     of them, with how many were `left_out`. Without a repair's number, compares the last rows that any repair replaced
     with the rows of now; `revisions` is None if none replaced rows. Raise UsageError for a repair that kept no rows."""
     with read_consistently(connection):
         registered = read_registered(connection, name)
-        changes = list_row_changes(connection, registered, window_start, repair_id, MOST_ROWS)
+        changes = list_row_changes(connection, registered, window_start, repair_id, MAX_ROWS)
     measures = [column.name for column in registered.columns.measures]
     if changes is None:
         return {"measures": measures, "revisions": None, "rows": [], "left_out": 0}

@@ -18,7 +18,7 @@ from onceover.ledger.run_requests import (
 )
 from onceover.model.wording import pluralize
 
-MOST_WINDOWS: Final = 500
+MAX_WINDOWS: Final = 500
 _ENDED = frozenset({"confirmed", "revoked", "failed", "unneeded", "left", "restored", "cancelled"})
 
 
@@ -73,7 +73,7 @@ def _read(connection: Connection, row: Mapping[str, Any]) -> RequestProgress:
         certified=certified,
         done=done,
         sentence=describe_progress(states, total, certified, done),
-        windows=tuple(list_requested_windows(connection, row["request_id"], MOST_WINDOWS)),
+        windows=tuple(list_requested_windows(connection, row["request_id"], MAX_WINDOWS)),
     )
 
 

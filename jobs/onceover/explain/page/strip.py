@@ -12,7 +12,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.page_windows import LETTERS, read_consistently, read_states
 from onceover.model.window import WindowRange
 
-MOST_SLOTS: Final = 366 * 24 * 60
+MAX_SLOTS: Final = 366 * 24 * 60
 """Windows of one answer: a leap year of one minute each, or five years of five minutes."""
 
 MEANINGS: Final = {
@@ -41,11 +41,11 @@ class Strip:
 
 def read_strip(connection: Connection, name: str, start: datetime, end: datetime) -> Strip:
     """Return the strip of a pipeline's windows in `[start, end)`. Raise UsageError for an unknown pipeline, a range
-    that is not of whole windows, or one of more than MOST_SLOTS windows."""
+    that is not of whole windows, or one of more than MAX_SLOTS windows."""
     with read_consistently(connection):
         minutes = read_registered(connection, name).contract.window_minutes
         span = WindowRange(start, end, minutes)
-        if (slots := (span.end - span.start).total_seconds() / 60 / minutes) > MOST_SLOTS:
-            raise UsageError(f"{slots:,.0f} windows are more than one answer has; choose at most {MOST_SLOTS:,}")
+        if (slots := (span.end - span.start).total_seconds() / 60 / minutes) > MAX_SLOTS:
+            raise UsageError(f"{slots:,.0f} windows are more than one answer has; choose at most {MAX_SLOTS:,}")
         row = read_states(connection, name, span.start, span.end, minutes)
     return Strip(minutes, span.start, span.end, row["at"], row["states"])

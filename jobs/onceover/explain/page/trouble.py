@@ -14,7 +14,7 @@ from onceover.ledger.windows import WindowState, list_windows
 from onceover.model.finding_kinds import Kind
 from onceover.model.ticket import format_holder
 
-_MOST_COUNTED: Final = 500
+_MAX_COUNTED: Final = 500
 """Duplicated windows whose landings one answer counts: each has a landing for every batch."""
 
 
@@ -76,7 +76,7 @@ def list_trouble(
         for number, each in enumerate(ranges):
             if Kind.DUPLICATED in each.findings:
                 counted += each.windows
-                difference = _count_difference(connection, name, each) if counted <= _MOST_COUNTED else None
+                difference = _count_difference(connection, name, each) if counted <= _MAX_COUNTED else None
                 ranges[number] = replace(each, difference=difference)
     return TroublePage(tuple(ranges), ranges[-1].start if len(rows) > limit else None)
 

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
 from onceover.explain import page
-from onceover.explain.page.strip import MEANINGS, MOST_SLOTS
+from onceover.explain.page.strip import MAX_SLOTS, MEANINGS
 from onceover.ledger import repair_requests
 from onceover.ledger.actions import record_action
 from onceover.ledger.database import Connection
@@ -74,7 +74,7 @@ def test_strip_refuses_a_range_of_parts_of_windows(connection: Connection, ledge
     with pytest.raises(UsageError, match="is not the start of a window"):
         page.read_strip(connection, NAME, START + timedelta(minutes=1), START + MINUTES)
     with pytest.raises(UsageError, match="choose at most"):
-        page.read_strip(connection, NAME, START, START + (MOST_SLOTS + 1) * MINUTES)
+        page.read_strip(connection, NAME, START, START + (MAX_SLOTS + 1) * MINUTES)
 
 
 def test_trouble_joins_windows_that_are_wrong_alike(connection: Connection, ledger: LargeLedger) -> None:

@@ -13,7 +13,7 @@ from onceover.cli.spark_entry import run_job
 from onceover.context import open_pipeline
 from onceover.model.wording import pluralize
 
-_MOST_SHOWN = 20
+_MAX_SHOWN = 20
 
 
 @command(
@@ -42,10 +42,10 @@ def describe(name: str, result: Mapping[str, Any]) -> Iterator[Part]:
     if result["foreign"]:
         foreign = pluralize(result["foreign"], "record")
         yield f"{foreign} of a log that this pipeline never read, by the root's marker: left out"
-    for hole in result["holes"][:_MOST_SHOWN]:
+    for hole in result["holes"][:_MAX_SHOWN]:
         yield f"raw does not hold {hole}"
-    if len(result["holes"]) > _MOST_SHOWN:
-        yield f"and {len(result['holes']) - _MOST_SHOWN} more ranges: `onceover holes {name}`"
+    if len(result["holes"]) > _MAX_SHOWN:
+        yield f"and {len(result['holes']) - _MAX_SHOWN} more ranges: `onceover holes {name}`"
     if result["in_neither"]:
         number = pluralize(result["in_neither"], "offset")
         yield (

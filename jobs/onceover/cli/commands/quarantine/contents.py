@@ -15,7 +15,7 @@ from onceover.model.wording import pluralize
 from onceover.printable import escape
 from onceover.quarantine.reader import QuarantineFiles, ReleasedIds, count_by_reason, read_first_records
 
-_MOST_SHOWN = 200  # characters of a key or value, for people
+_MAX_SHOWN = 200  # characters of a key or value, for people
 
 
 def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], released: ReleasedIds) -> Answer:
@@ -81,6 +81,4 @@ def _decode(data: bytes | str | None) -> str | None:
 
 
 def _shorten(text: str) -> str:
-    return (
-        text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} ... ({len(text):,} characters; --json prints all)"
-    )
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]} ... ({len(text):,} characters; --json prints all)"
