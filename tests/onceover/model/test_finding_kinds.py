@@ -18,7 +18,7 @@ RECORDED = {
     "onceover/model/finding.py": "judges the ledger's numbers",
     "onceover/detection/evidence.py": "judges batches and Kafka partitions",
     "onceover/detection/holes.py": "asks Kafka why offsets are missing",
-    "onceover/detection/unexplained_files.py": "compares the lengths of files with the ledger's",
+    "onceover/detection/unexplained_lengths.py": "compares the lengths of files with the ledger's",
     "onceover/detection/sweep.py": "compares rows with their certificate",
     "onceover/repair/proof.py": "judges what a scan of raw showed",
     "onceover/ledger/read_again.py": "requests a repair of the windows that a hole landed in",
@@ -39,7 +39,7 @@ READ = {
 }
 # The same words for another thing: a column of a landing, and a total of the demo's ledger.
 NO_KIND = {
-    ("onceover/explain/view.py", "late"),
+    ("onceover/explain/window_text.py", "late"),
     ("onceover_demo/ledger_facts.py", "late"),
     ("onceover_demo/story.py", "late"),
     ("onceover_demo/__main__.py", "late"),
