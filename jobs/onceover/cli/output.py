@@ -172,6 +172,8 @@ def _format_cell(value: object, heading: str) -> Text:
     """Return the one form of a value in a table: None is a dash, numbers have their thousands apart."""
     if value is None:
         return Text("-", style="dim")
+    if isinstance(value, bool):
+        return Text("yes" if value else "no")
     if isinstance(value, int):
         return Text(f"{value:,}")
     text = format_second(value) if isinstance(value, datetime) else escape(str(value))

@@ -144,7 +144,9 @@ def detect(
     refuse_expired(connection, registered.name, window_range)
     if planned is not None and is_compared:
         planned.require_windows(failed)
-    killed = find_killed(connection, registered.name, who, reason, window_range) if force and window_range else None
+    killed = None
+    if force and window_range and not by_value:  # what another request rebuilt, it may have judged by columns
+        killed = find_killed(connection, registered.name, who, reason, window_range)
     if killed is not None:
         log.info("request %d was killed, and goes on: %d of its windows are repaired", killed[0], len(killed[1]))
         failed = {start: findings for start, findings in failed.items() if start not in killed[1]}

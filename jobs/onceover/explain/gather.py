@@ -25,7 +25,7 @@ from onceover.model.window import Window, WindowRange
 class WindowFacts:
     """A window: the ledger's rows about it, and the findings that follow from them and the file's length now.
 
-    `judged` is None if the window is open, a batch is landing in it, Kafka's log was cut, or raw cannot be reached;
+    `judged` is None if the window is open, a batch is landing in it, or raw cannot be reached;
     `not_judged` says which.
     """
 

@@ -163,18 +163,18 @@ class AggregateTable:
             [self.window_minutes, self.name, stage],
         ).rowcount
 
-    def replace(self, connection: Connection, stage: str, window_start: datetime, revision: int) -> None:
-        """Replace one window's rows by the staged ones."""
+    def replace(self, connection: Connection, stage: str, window_start: datetime, revision: int) -> int:
+        """Replace one window's rows by the staged ones; return their number."""
         names = sql.SQL(", ").join(map(sql.Identifier, self.columns.names))
         connection.execute(sql.SQL("DELETE FROM {} WHERE window_start = %s").format(self.table), [window_start])
-        connection.execute(
+        return connection.execute(
             sql.SQL(
                 "INSERT INTO {table} (window_start, window_end, {names}, revision) "
                 "SELECT window_start, window_start + make_interval(mins => %s), {names}, %s FROM {staging} "
                 "WHERE _stage = %s AND window_start = %s"
             ).format(table=self.table, staging=self.staging, names=names),
             [self.window_minutes, revision, stage, window_start],
-        )
+        ).rowcount
 
     def keep(self, connection: Connection, window_start: datetime, revision: int) -> None:
         """Copy one window's current rows to the ledger as that revision."""

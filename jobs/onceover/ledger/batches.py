@@ -137,11 +137,18 @@ def count_landings(
         connection.execute(
             """
             UPDATE onceover."window" w SET version = version + 1, oldest_record = least(w.oldest_record, o.oldest),
-              expired_at = CASE WHEN w.kept_hash IS NULL OR b.scheduling_delay_ms IS NOT NULL THEN w.expired_at END
+              expired_at = CASE WHEN w.kept_hash IS NULL OR b.scheduling_delay_ms IS NOT NULL OR NOT %s
+                THEN w.expired_at END
             FROM onceover.batch b, unnest(%s::timestamptz[], %s::timestamptz[]) o (start, oldest)
             WHERE b.batch_id = %s AND w.pipeline = %s AND w.window_start = o.start
             """,
-            [windows, [_find_oldest(start, landings, of_log) for start in windows], batch_id, epoch.pipeline],
+            [
+                bool(of_log),
+                windows,
+                [_find_oldest(start, landings, of_log) for start in windows],
+                batch_id,
+                epoch.pipeline,
+            ],
         )
         _add_totals(connection, epoch.pipeline, batch_id, landings)
 

@@ -24,7 +24,7 @@ from onceover.model.json_text import to_json
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for rooms that may not import the driver
-HEAD = "3.1"
+HEAD = "4.1"
 _SESSION = {
     "onceover.session": "pinned",  # a pooler that drops these settings drops this one too
     "timezone": "UTC",
@@ -49,7 +49,7 @@ SELECT current_setting('onceover.session', true) AS session, (
   SELECT count(set_config(name, CASE name WHEN 'synchronous_commit' THEN 'on' ELSE '0' END, false)) FROM pg_settings
   WHERE name = 'transaction_timeout' OR (name = 'synchronous_commit' AND setting = 'off'))
 """  # not every version has transaction_timeout, and only `off` acknowledges what may be lost
-_OTHER_CHAIN = re.compile(r"\d{4}|[12]\.\d+")  # versions from which no migration leads here
+_OTHER_CHAIN = re.compile(r"\d{4}|[123]\.\d+")  # versions from which no migration leads here
 
 
 @contextmanager

@@ -82,7 +82,9 @@ def create_request(
             lock_windows(connection, pipeline, chunk)
             connection.cursor().executemany(
                 "INSERT INTO onceover.repair (request_id, pipeline, window_start, findings) VALUES (%s, %s, %s, %s) "
-                "ON CONFLICT (request_id, window_start) DO UPDATE SET state = 'planned', findings = excluded.findings",
+                "ON CONFLICT (request_id, window_start) DO UPDATE SET state = 'planned', findings = excluded.findings "
+                # Its row says which revision it replaced; a later request repairs the window again.
+                "WHERE onceover.repair.replaced_revision IS NULL",
                 [(request_id, pipeline, start, Jsonb(windows[start])) for start in chunk],
             )
             record_windows_findings(connection, pipeline, {start: windows[start] for start in chunk})

@@ -31,8 +31,8 @@ def record_failed_try(
         row = connection.execute(
             """
             UPDATE onceover."window" SET tries = tries + 1, claimed_by = NULL, claimed_until = NULL,
-              blocked_at = CASE WHEN tries + 1 >= %(most)s THEN coalesce(blocked_at, clock_timestamp()) END,
-              blocked_why = CASE WHEN tries + 1 >= %(most)s THEN %(reason)s END
+              blocked_at = coalesce(blocked_at, CASE WHEN tries + 1 >= %(most)s THEN clock_timestamp() END),
+              blocked_why = CASE WHEN tries + 1 >= %(most)s THEN %(reason)s ELSE blocked_why END
             WHERE pipeline = %(pipeline)s AND window_start = %(start)s AND token = %(token)s
             RETURNING tries
             """,

@@ -120,7 +120,7 @@ def find_killed(
         SELECT q.request_id FROM onceover.repair_request q
         WHERE q.pipeline = %s AND q.who = %s AND q.why = %s AND q.range_start = %s AND q.range_end = %s AND q.forced
           AND q.cancelled_at IS NULL AND EXISTS (SELECT FROM onceover.repair r WHERE r.pipeline = q.pipeline
-            AND r.request_id = q.request_id AND r.state IN ('planned', 'claimed', 'published'))
+            AND r.request_id = q.request_id AND r.state IN ('planned', 'claimed'))
         ORDER BY q.request_id DESC LIMIT 1
         """,
         [pipeline, who, why, window_range.start, window_range.end],
@@ -139,12 +139,21 @@ def find_killed(
 
 
 def clear_dead_stages(connection: Connection, registered: RegisteredPipeline) -> None:
-    """Delete the rows that killed repairs have staged: those of requests without a claim that is alive."""
-    connection.execute(
-        sql.SQL(
-            "DELETE FROM {} WHERE starts_with(_stage, 'request:') AND NOT EXISTS ("
-            'SELECT FROM onceover."window" w WHERE w.pipeline = %s AND w.claimed_until >= clock_timestamp() '
-            "AND starts_with(_stage, w.claimed_by || ':'))"
-        ).format(registered.table.staging),
-        [registered.name],
-    )
+    """Delete the rows that killed repairs and audits have staged: those of requests without a claim that is alive, and
+    of audits that were asked for more than a day ago."""
+    name, staging = registered.name, registered.table.staging
+    stages = connection.execute(sql.SQL("SELECT DISTINCT _stage FROM {}").format(staging)).fetchall()
+    # Read after the stages: a repair claims its windows before it stages their rows.
+    alive = connection.execute(
+        """
+        SELECT DISTINCT claimed_by AS owner FROM onceover."window"
+        WHERE pipeline = %(name)s AND claimed_until >= clock_timestamp()
+        UNION ALL SELECT 'audit:' || action_id FROM onceover.action WHERE pipeline = %(name)s AND kind LIKE 'audit%%'
+          AND created_at > now() - interval '1 day'
+        """,
+        {"name": name},
+    ).fetchall()
+    owners = {row["owner"] for row in alive}
+    own = [row["_stage"] for row in stages if row["_stage"].startswith(("request:", "audit:"))]
+    dead = [stage for stage in own if ":".join(stage.split(":")[:2]) not in owners]
+    connection.execute(sql.SQL("DELETE FROM {} WHERE _stage = ANY(%s)").format(staging), [dead])

@@ -93,7 +93,6 @@ def write_ledger(
         rebuilt_rows.forget_losses(connection, name)
         rebuilt_rows.skip_expiry_ids(connection)
         rebuilt_rows.insert_windows(connection, registered, starts)
-        expired = rebuilt_rows.expire_rows_without_raw(connection, registered, starts.difference(without_text))
         _put_partitions(connection, epoch, contents, logs)
         empty = registered.cutovers.cut_by_version(logs.empty)
         for version, ranges in empty.items():
@@ -110,6 +109,8 @@ def write_ledger(
             releases.land_release(connection, epoch, batch_id, whole, of_batch, ids, WHO, "raw holds it as released")
             batches.mark_committed(connection, epoch, batch_id)
         _record_compacted_files(connection, name, files, contents)
+        # After the landings: what is read again lifts an expiry, and these are no such batches.
+        expired = rebuilt_rows.expire_rows_without_raw(connection, registered, starts.difference(without_text))
         return RebuiltLedger(
             batches=len(rounds) + len(released) + len(empty),
             landings=sum(map(len, landings)),

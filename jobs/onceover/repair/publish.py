@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from onceover.errors import FencedError, TerminalError
 from onceover.ledger import compactions, extras
@@ -22,6 +23,8 @@ from onceover.model.log_history import EpochSpan
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import format_moment
 from onceover.model.wording import format_records
+
+_STAGE_CLEARED: Final = "another process has cleared the stage, nothing is published"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def publish(
         if bool(staged.rows) != bool(rebuilt.digest.records):
             raise FencedError(
                 f"window {start:%Y-%m-%dT%H:%MZ}: {staged.rows} rows are staged for {rebuilt.digest.records} records; "
-                "another process has cleared the stage, nothing is published"
+                f"{_STAGE_CLEARED}"
             )
         if row["kept_hash"] is not None and (row["kept_rows"], row["kept_hash"]) != (staged.rows, staged.hash):
             _expire_again(connection, registered.name, proved)
@@ -83,7 +86,8 @@ def publish(
         if table.fingerprint(connection, start) != staged:
             table.keep(connection, start, revision)
             revision += 1
-            table.replace(connection, request.stage, start, revision)
+            if table.replace(connection, request.stage, start, revision) != staged.rows:
+                raise FencedError(f"window {start:%Y-%m-%dT%H:%MZ}: {_STAGE_CLEARED}")
         after = {"control": digest_columns(rebuilt.digest), "revision": revision}
         connection.execute(
             """

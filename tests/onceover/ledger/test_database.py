@@ -75,7 +75,7 @@ def test_database_that_does_not_exist_is_a_wrong_address(database: str) -> None:
             pass
 
 
-@pytest.mark.parametrize("version", [*(f"{number:04}" for number in range(1, 11)), "1.1", "1.15", "2.1"])
+@pytest.mark.parametrize("version", [*(f"{number:04}" for number in range(1, 11)), "1.1", "1.15", "2.1", "3.1"])
 def test_database_of_another_chain_is_refused_and_kept(database: str, version: str) -> None:
     with connect(database) as connection:
         connection.execute("CREATE SCHEMA onceover")

@@ -12,6 +12,7 @@ from psycopg import sql
 
 from onceover.errors import UsageError
 from onceover.ledger import repair_requests
+from onceover.ledger.actions import record_action
 from onceover.ledger.database import Connection
 from onceover.ledger.request_list import cancel_request, clear_dead_stages, find_killed, find_queued, list_requests
 from onceover.model.claim import ClaimedWindow
@@ -128,6 +129,21 @@ def test_killed_forced_repair_goes_on_where_it_was(connection: Connection, ledge
     assert count_states(connection, request) == {"confirmed": 2, "planned": 2}
     set_states(connection, request, "confirmed", 2, 3)
     assert find_killed(connection, NAME, *asked) is None, "it has ended: asked again, all is rebuilt"
+    set_states(connection, request, "published", 3)
+    assert find_killed(connection, NAME, *asked) is None, "its window changed before it was confirmed"
+
+
+def test_continued_request_keeps_what_it_says_of_a_replaced_revision(
+    connection: Connection, ledger: LargeLedger
+) -> None:
+    request = ask(connection)
+    connection.execute(
+        "UPDATE onceover.repair SET state = 'published', before = '{\"revision\": 0}', after = '{\"revision\": 1}' "
+        "WHERE request_id = %s AND window_start = %s",
+        [request, start_of(0)],
+    )
+    repair_requests.create_request(connection, NAME, "kim", "INC-1", {start_of(0): ()}, continued=request)
+    assert count_states(connection, request) == {"published": 1, "planned": 3}
 
 
 def test_request_of_a_run_that_still_waits_is_queued(connection: Connection, ledger: LargeLedger) -> None:
@@ -144,7 +160,11 @@ def test_request_of_a_run_that_still_waits_is_queued(connection: Connection, led
 def test_rows_that_killed_repairs_staged_are_cleared(connection: Connection, ledger: LargeLedger) -> None:
     table, request = ledger.known.table, ask(connection)
     claimed = claim(connection, request)
-    stages = [f"request:{request}:a", f"request:{request}0:b", "batch:1"]
+    audits = [record_action(connection, NAME, "audit window", "kim", None, {}) for _ in range(2)]
+    connection.execute(
+        "UPDATE onceover.action SET created_at = created_at - interval '2 days' WHERE action_id = %s", audits[:1]
+    )
+    stages = [f"request:{request}:a", f"request:{request}0:b", "batch:1", *(f"audit:{number}" for number in audits)]
     for stage in stages:
         table.stage(connection, stage, [f"{start_of(0).isoformat()}\ta\t5"])
 
@@ -153,7 +173,8 @@ def test_rows_that_killed_repairs_staged_are_cleared(connection: Connection, led
         return [row["_stage"] for row in rows]
 
     clear_dead_stages(connection, ledger.known)
-    assert list_stages() == ["batch:1", f"request:{request}:a"], "the claim of its request is alive"
+    alive = [f"audit:{audits[1]}", "batch:1"]
+    assert list_stages() == [*alive, f"request:{request}:a"], "the claim of its request is alive"
     repair_requests.drop_claims(connection, NAME, claimed)
     clear_dead_stages(connection, ledger.known)
-    assert list_stages() == ["batch:1"]
+    assert list_stages() == alive

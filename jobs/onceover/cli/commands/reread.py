@@ -121,4 +121,7 @@ def _describe_outcome(name: str, window: Window, done: Confirmation | None) -> I
             f"backup. {end}"
         )
     elif not (done.failed or done.revoked or done.left or done.unneeded):
-        yield f"window {window} is not closed yet, or a cut log is read again first; run the command again once it is"
+        yield (
+            f"window {window} is not closed yet, or its log was not yet compared with what landed; run the command "
+            "again once it is"
+        )

@@ -33,8 +33,8 @@ AdoptMissing = Annotated[
     'onceover retention flights --adopt-missing --reason "the ledger was restored from Tuesday\'s backup"',
     codes={
         FAILED: "with --adopt-missing: a window that lacks raw cannot be declared expired; it is listed",
-        TRY_LATER: "the running ingest has not moved all files yet; or, with --adopt-missing, Kafka's log was "
-        "cut, or a batch is landing; or a service or DataNode does not answer",
+        TRY_LATER: "the running ingest has not moved all files yet; or, with --adopt-missing, a batch is "
+        "landing; or a service or DataNode does not answer",
     },
 )
 def retention(

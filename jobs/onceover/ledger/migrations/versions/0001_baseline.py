@@ -1,6 +1,6 @@
 """The baseline: all tables of the ledger, as the modules of `schema` declare them.
 
-A revision is `3.` and the number of its file. Other numbers name other chains, whose databases
+A revision is `4.` and the number of its file. Other numbers name other chains, whose databases
 `onceover.ledger.database` refuses.
 """
 
@@ -10,7 +10,7 @@ from alembic import op
 
 from onceover.ledger.schema import batches, missing_records, pipelines, windows
 
-revision = "3.1"
+revision = "4.1"
 down_revision = None
 
 
