@@ -21,7 +21,7 @@ from onceover.repair.confirmation import Confirmation
 from onceover_airflow.operators.repair import ConfirmOperator
 
 stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=False)  # as Airflow's task runner does
-service.confirm = lambda context, request_id: Confirmation(
+confirmation.confirm = lambda context, request_id: Confirmation(
     context.name, request_id, ("w1", "w2"), (), (("w3", "HDFS was away"),), (), (), (), 5, 1200
 )
 ConfirmOperator(task_id="confirm", pipeline="events", detection={"request_id": 7}).execute({})
