@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from onceover.errors import TransientError
+from onceover.errors import SparkLostError, TransientError
 from onceover.ingest.batch_steps import BatchWork
 from onceover.kafka import TopicFacts
 from onceover.kafka.log_bounds import clip_to_held
@@ -54,6 +54,9 @@ def append_damage(
         log.warning("%s was not appended to its window file: %s", damage.offsets, error)
         finish(connection, epoch, [damage], batch_id, refused_why=str(error))
         return
+    except SparkLostError as error:  # the next process would die of the same range
+        finish(connection, epoch, [damage], batch_id, refused_why=str(error))
+        raise
     finish(connection, epoch, [damage], batch_id)
     records = sum(landing.digest.records for landing in appended.landings)
     log.info("read %s again: %d records of window %s", damage.offsets, records, damage.window_start)

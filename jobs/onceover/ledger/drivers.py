@@ -101,15 +101,18 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
         if row is None:  # another one took over while this one waited
             raise _busy(pipeline, None)
         epoch = Epoch(pipeline, row["epoch"], row["holder"])
-        connection.execute(
-            """
-            UPDATE onceover.batch SET state = 'superseded', superseded_at = clock_timestamp(),
-              superseded_why = 'taken over by epoch ' || %(epoch)s
-            WHERE pipeline = %(pipeline)s AND state = 'begun' AND epoch < %(epoch)s
-            """,
-            {"pipeline": pipeline, "epoch": epoch.number},
-        )
+        supersede_begun(connection, pipeline, f"taken over by epoch {epoch.number}")
     return epoch
+
+
+def supersede_begun(connection: Connection, pipeline: str, why: str) -> None:
+    """Supersede the pipeline's batches that have begun and not landed, in the transaction that holds its driver's
+    row: they never count."""
+    connection.execute(
+        "UPDATE onceover.batch SET state = 'superseded', superseded_at = clock_timestamp(), superseded_why = %s "
+        "WHERE pipeline = %s AND state = 'begun'",
+        [why, pipeline],
+    )
 
 
 def record_versions(connection: Connection, epoch: Epoch, spark_version: str, zone_data: str) -> None:

@@ -16,7 +16,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 # accepted losses. An index has their `read_end`.
 _SETTLED = """
   SELECT r.generation, r.kafka_partition, r.start_offset, least(r.end_offset, r.past_from) AS end_offset,
-    r.max_event_time, r.end_offset AS read_end
+    CASE WHEN r.past_from IS NULL THEN r.max_event_time END AS max_event_time, r.end_offset AS read_end
   FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
   WHERE b.pipeline = %(pipeline)s AND b.state = 'landed'
   UNION ALL
@@ -90,8 +90,8 @@ def retire_generations(connection: Connection, epoch: Epoch, living: str) -> Non
         lock_rows(connection, epoch.pipeline, ())
         connection.execute(
             "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset, high_watermark), "
-            "truncated_from = NULL, hidden_since = NULL WHERE pipeline = %s AND generation <> %s "
-            "AND (reach < greatest(end_offset, high_watermark) OR truncated_from IS NOT NULL)",
+            "truncated_from = NULL, cut_from = NULL, hidden_since = NULL WHERE pipeline = %s AND generation <> %s "
+            "AND (reach < greatest(end_offset, high_watermark) OR truncated_from IS NOT NULL OR reach <= cut_from)",
             [epoch.pipeline, living],
         )
 
@@ -133,12 +133,13 @@ def read_progress(connection: Connection, pipeline: str, generation: str) -> Map
 
 
 def read_committed_offsets(connection: Connection, pipeline: str, generation: str) -> dict[int, int]:
-    """Return per Kafka partition the largest end of a committed batch, or the origin if that is larger."""
+    """Return per Kafka partition the largest end of a committed batch that is not past, or the origin if that is
+    larger."""
     rows = connection.execute(
         """
         SELECT k.kafka_partition, greatest(k.origin, (
           SELECT r.end_offset FROM onceover.batch_range r
-          WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition AND (
+          WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition AND r.past_from IS NULL AND (
             SELECT b.pipeline = k.pipeline AND b.committed_at IS NOT NULL FROM onceover.batch b
             WHERE b.batch_id = r.batch_id)
           ORDER BY r.end_offset DESC LIMIT 1)) AS committed

@@ -18,10 +18,11 @@ from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import TopicFacts
 from onceover.ledger.columns import read_range
 from onceover.ledger.database import Connection
-from onceover.ledger.drivers import Epoch, require_epoch
+from onceover.ledger.drivers import Epoch, require_epoch, supersede_begun
 from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.losses import list_stating, reland
+from onceover.ledger.read_again import refuse_holes
 from onceover.ledger.rollups import keep_apart
 from onceover.ledger.stopped_ranges import list_unreadable
 from onceover.ledger.windows import bump_versions
@@ -110,8 +111,10 @@ def _compare(
             unreadable = intersect(list_unreadable(connection, pipeline, at.generation), [log])
             current = coalesce([*list_landed(connection, pipeline, [log]), *unreadable])
             cut_from = find_divergence(landed, current, skip_unreadable(probe.find_epoch, unreadable))
-    if cut_from is None and facts.log_end(number) < reach:
-        cut_from = facts.log_end(number)
+    # Readers get no record beyond this end, so that none has landed there: it lies below the reach after a cut only,
+    # whatever an open transaction hides behind it.
+    if cut_from is None and end < reach:
+        cut_from = end
     if cut_from is not None:
         past = sum(map(len, list_landed(connection, pipeline, [OffsetRange(at, cut_from, reach)])))
     record_comparison(connection, pipeline, log, landed, cut_from, facts.leader_epochs[number], driver)
@@ -177,6 +180,8 @@ def record_comparison(
             ).fetchone()
         ) and row["lives"]:
             raise BusyError(f"ingest of {pipeline} runs: it compares the log itself")
+        else:  # a driver that was paused may come back with records of before the cut
+            supersede_begun(connection, pipeline, "the log was compared while no driver lived")
         locked = lock_rows(connection, pipeline, list_stating(connection, pipeline, beyond), [source])
         stating = list_stating(connection, pipeline, beyond)
         require_locked(pipeline, locked, stating)
@@ -204,19 +209,21 @@ def record_comparison(
         connection.execute(
             """
             UPDATE onceover.kafka_partition SET frontier = least(frontier, %(cut)s), reach = %(cut)s,
-              past_to = greatest(past_to, reach), cut_from = %(cut)s, end_offset = %(end)s, max_event_time = NULL
+              past_to = greatest(past_to, reach), cut_from = %(cut)s, end_offset = %(end)s, high_watermark = %(end)s,
+              hidden_since = NULL, read_until = NULL, max_event_time = NULL
             WHERE pipeline = %(pipeline)s AND generation = %(generation)s AND kafka_partition = %(partition)s
             """,
             {**key, "cut": cut_from, "end": log.end},
         )
+        refuse_holes(connection, pipeline, beyond[0], "the log was cut before it was read again")
 
 
 def end_cuts(connection: Connection, pipeline: str) -> bool:
     """Make a hole, up to its end, of each log that was to be read from a cut on, as its topic was deleted; return
     whether there was such."""
     ended = connection.execute(
-        "UPDATE onceover.kafka_partition SET reach = end_offset WHERE pipeline = %s AND reach <= cut_from "
-        "AND reach < end_offset",
+        "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset), cut_from = NULL "
+        "WHERE pipeline = %s AND reach <= cut_from",
         [pipeline],
     )
     return ended.rowcount > 0

@@ -19,6 +19,7 @@ from onceover.ledger.extras import list_landed_spans
 from onceover.ledger.landed_offsets import list_landed, read_accounted
 from onceover.ledger.log_cuts import end_cuts, list_landed_epochs, record_comparison, record_cuts
 from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.read_again import list_wanted
 from onceover.model.finding_kinds import Kind
 from onceover.model.log_history import EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -86,8 +87,8 @@ def _probed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_cuts, "LogProbe", ProbeOfEpochTwo)
 
 
-def compare(connection: Connection, start: int, end: int, leader_epoch: int = 2) -> Mapping[int, int]:
-    facts = TopicFacts("topic", "id", AT.generation, {0: start}, {0: end}, {0: leader_epoch})
+def compare(connection: Connection, start: int, end: int, leader_epoch: int = 2, high: int = 0) -> Mapping[int, int]:
+    facts = TopicFacts("topic", "id", AT.generation, {0: start}, {0: end}, {0: leader_epoch}, {0: max(end, high)})
     return record_cuts(connection, "cuts", facts, SOURCE)
 
 
@@ -147,6 +148,61 @@ def test_log_that_ends_before_what_was_read_is_cut_there(connection: Connection)
 
 
 @pytest.mark.usefixtures("_probed")
+def test_cut_behind_an_open_transaction_is_seen(connection: Connection) -> None:
+    land(connection, 0, 40, (1, 0))
+    land(connection, 40, 100, (2, 40))
+    assert compare(connection, 0, 60, 3, high=120) == {0: 60}, "what the transaction hides is longer than what landed"
+    row = connection.execute("SELECT high_watermark FROM onceover.kafka_partition WHERE pipeline = 'cuts'").fetchone()
+    assert row == {"high_watermark": 60}, "and nothing of the old log is hidden"
+
+
+@pytest.mark.usefixtures("_probed")
+def test_paused_driver_lands_nothing_after_detection_compared(connection: Connection) -> None:
+    land(connection, 0, 100, (1, 0))
+    connection.execute(
+        "INSERT INTO onceover.driver (pipeline, owner, epoch, expires_at) VALUES ('cuts', 'paused', 1, now() - "
+        "interval '1 hour')"
+    )
+    connection.execute("INSERT INTO onceover.batch (pipeline, epoch, contract_version) VALUES ('cuts', 1, 1)")
+    compare(connection, 0, 60)
+    (row,) = connection.execute("SELECT state FROM onceover.batch WHERE pipeline = 'cuts' AND state <> 'landed'")
+    assert row == {"state": "superseded"}
+
+
+@pytest.mark.usefixtures("_probed")
+def test_hole_beyond_a_cut_waits_no_longer(connection: Connection) -> None:
+    request = connection.execute(
+        "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES ('cuts', 'me', 'a hole') RETURNING request_id"
+    ).fetchone()
+    assert request
+    land(connection, 0, 100, (1, 0))
+    for start, end in ((10, 20), (30, 45), (60, 70)):
+        connection.execute(
+            "INSERT INTO onceover.read_again (pipeline, generation, kafka_partition, start_offset, end_offset, "
+            "request_id) VALUES ('cuts', %s, 0, %s, %s, %s)",
+            [AT.generation, start, end, request["request_id"]],
+        )
+    compare(connection, 0, 80)
+    assert [each.offsets for each in list_wanted(connection, "cuts")] == [of(10, 20)]
+
+
+@pytest.mark.usefixtures("_probed")
+def test_what_is_past_neither_closes_windows_nor_says_where_to_go_on(connection: Connection) -> None:
+    connection.execute("UPDATE onceover.kafka_partition SET frontier = 20 WHERE pipeline = 'cuts'")
+    land(connection, 0, 20, (1, 0))
+    land(connection, 30, 100, (1, 30))
+    connection.execute("UPDATE onceover.batch SET committed_at = now() WHERE pipeline = 'cuts'")
+    connection.execute("UPDATE onceover.batch_range SET max_event_time = %s WHERE start_offset = 30", [LATER])
+    compare(connection, 0, 60)
+    assert frontiers.read_committed_offsets(connection, "cuts", AT.generation) == {0: 20}
+    land(connection, 20, 30, (1, 20))
+    row = connection.execute(
+        "SELECT frontier, max_event_time FROM onceover.kafka_partition WHERE pipeline = 'cuts'"
+    ).fetchone()
+    assert row == {"frontier": 40, "max_event_time": None}
+
+
+@pytest.mark.usefixtures("_probed")
 def test_log_that_is_cut_twice_is_read_from_the_earlier_cut(connection: Connection) -> None:
     land(connection, 0, 100, (1, 0))
     compare(connection, 0, 100)
@@ -198,6 +254,15 @@ def test_what_a_deleted_topic_held_since_its_cut_is_a_hole(connection: Connectio
     assert end_cuts(connection, "cuts")
     assert not end_cuts(connection, "cuts")
     assert frontiers.read_holes(connection, "cuts") == [of(40, 120)]
+
+
+@pytest.mark.usefixtures("_probed")
+def test_cut_that_a_deleted_topic_never_grew_beyond_ends(connection: Connection) -> None:
+    land(connection, 0, 40, (1, 0))
+    land(connection, 40, 100, (2, 40))
+    compare(connection, 0, 50, 3)
+    assert end_cuts(connection, "cuts")
+    assert _find_incomplete_partitions(connection, "cuts") == []
 
 
 def test_log_of_which_more_landed_meanwhile_is_left(connection: Connection) -> None:

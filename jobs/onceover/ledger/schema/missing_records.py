@@ -25,6 +25,8 @@ CREATE TABLE onceover.read_again (
   CHECK (state <> CASE WHEN window_start IS NULL THEN 'appended' ELSE 'landed' END)
 );
 CREATE INDEX ON onceover.read_again (batch_id);
+CREATE INDEX ON onceover.read_again (request_id);
+CREATE INDEX ON onceover.read_again (pipeline, window_start) WHERE window_start IS NOT NULL;
 CREATE INDEX ON onceover.read_again (pipeline, read_again_id) WHERE state = 'wanted';
 COMMENT ON TABLE onceover.read_again IS
   'Offset ranges that the driver is to read again from Kafka: holes, which then land, and what raw of one window lost.';
