@@ -112,6 +112,16 @@ def open_session(address: str, application: str) -> Connection:
     return connection
 
 
+@contextmanager
+def by_index(connection: Connection) -> Iterator[None]:
+    """Have the block's queries read large tables by an index: of offset ranges the planner cannot know how few overlap,
+    and would read all, once for each given range."""
+    with connection.transaction():
+        connection.execute("SET LOCAL enable_seqscan = off")
+        yield
+        connection.execute("SET LOCAL enable_seqscan TO DEFAULT")
+
+
 def _describe_pooler(address: str) -> str:
     return (
         f"{redact_address(address)} is a connection pooler, which drops the settings of a session: locks that Onceover "

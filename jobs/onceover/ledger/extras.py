@@ -7,7 +7,7 @@ from datetime import datetime
 
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.columns import GIVEN, parse_spans, range_arrays, read_range
-from onceover.ledger.database import Connection
+from onceover.ledger.database import Connection, by_index
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.model.log_history import EpochSpan, cut_at_epochs, intersect_spans
 from onceover.model.offsets import OffsetRange, intersect
@@ -34,19 +34,20 @@ def list_landed_spans(connection: Connection, pipeline: str, offsets: Sequence[O
     landed = intersect(read_accounted(connection, pipeline), offsets)
     if not landed:
         return []
-    rows = connection.execute(
-        f"""
-        SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset, r.leader_epochs FROM {GIVEN}
-        CROSS JOIN LATERAL ( -- by an index, one range after the other
-          SELECT * FROM (SELECT batch_id, generation, kafka_partition, start_offset, end_offset, leader_epochs
-            FROM onceover.batch_range UNION ALL SELECT *, '[]' FROM onceover.released) both_kinds
-          WHERE generation = g.generation AND kafka_partition = g.kafka_partition
-            AND start_offset < g.end_offset AND g.start_offset < end_offset OFFSET 0) r
-        WHERE (SELECT b.pipeline = %(pipeline)s AND b.state = 'landed' FROM onceover.batch b
-          WHERE b.batch_id = r.batch_id)
-        """,
-        {"pipeline": pipeline, **range_arrays(landed)},
-    )
+    with by_index(connection):
+        rows = connection.execute(
+            f"""
+            SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset, r.leader_epochs FROM {GIVEN}
+            CROSS JOIN LATERAL ( -- one range after the other
+              SELECT * FROM (SELECT batch_id, generation, kafka_partition, start_offset, end_offset, leader_epochs
+                FROM onceover.batch_range UNION ALL SELECT *, '[]' FROM onceover.released) both_kinds
+              WHERE generation = g.generation AND kafka_partition = g.kafka_partition
+                AND start_offset < g.end_offset AND g.start_offset < end_offset OFFSET 0) r
+            WHERE (SELECT b.pipeline = %(pipeline)s AND b.state = 'landed' FROM onceover.batch b
+              WHERE b.batch_id = r.batch_id)
+            """,
+            {"pipeline": pipeline, **range_arrays(landed)},
+        ).fetchall()
     spans = (span for row in rows for span in cut_at_epochs(read_range(row), row["leader_epochs"]))
     return intersect_spans(spans, [EpochSpan(each, None) for each in landed])  # a range may lie in an accepted loss
 
