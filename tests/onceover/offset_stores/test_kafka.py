@@ -58,7 +58,8 @@ def test_restarted_broker_keeps_the_offsets(broker: Broker, topic: str, group: s
 
 @pytest.mark.rare
 @pytest.mark.faults
-def test_frozen_broker_fails_a_commit_in_time_and_then_recovers(broker: Broker, topic: str, group: str) -> None:
+def test_frozen_broker_fails_a_commit_in_time_and_then_recovers(broker: Broker, group: str) -> None:
+    topic = broker.create(2)
     store = KafkaOffsetStore(broker.address, topic, group, {}, timeout=2)
     store.save({0: 7}, "topic-a")
     with broker.frozen():
@@ -70,5 +71,7 @@ def test_frozen_broker_fails_a_commit_in_time_and_then_recovers(broker: Broker, 
         store.close()
         assert time.monotonic() - begun < 8
     again = KafkaOffsetStore(broker.address, topic, group, {})
-    again.save({0: 9}, "topic-a")
-    assert again.load([0]).offsets == {0: 9}
+    again.save({1: 9}, "topic-a")
+    offsets = again.load([0, 1]).offsets
+    assert offsets[1] == 9
+    assert offsets[0] in (7, 8), "the commit without an answer may still arrive"
