@@ -187,7 +187,7 @@ def test_hole_beyond_a_cut_waits_no_longer(connection: Connection) -> None:
 
 
 @pytest.mark.usefixtures("_probed")
-def test_what_is_past_neither_closes_windows_nor_says_where_to_go_on(connection: Connection) -> None:
+def test_what_is_past_closes_no_window(connection: Connection) -> None:
     connection.execute("UPDATE onceover.kafka_partition SET frontier = 20 WHERE pipeline = 'cuts'")
     land(connection, 0, 20, (1, 0))
     land(connection, 30, 100, (1, 30))

@@ -133,9 +133,7 @@ def test_killed_forced_repair_goes_on_where_it_was(connection: Connection, ledge
     assert find_killed(connection, NAME, *asked) is None, "its window changed before it was confirmed"
 
 
-def test_continued_request_keeps_what_it_says_of_a_replaced_revision(
-    connection: Connection, ledger: LargeLedger
-) -> None:
+def test_continued_request_keeps_its_replaced_revision(connection: Connection, ledger: LargeLedger) -> None:
     request = ask(connection)
     connection.execute(
         "UPDATE onceover.repair SET state = 'published', before = '{\"revision\": 0}', after = '{\"revision\": 1}' "
