@@ -18,6 +18,7 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 from rich.console import Console
 
+from onceover.cli.exit_codes import TRY_LATER
 from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.errors import OnceoverError, TransientError
@@ -59,6 +60,8 @@ class Faults:
         lost = sum(hole["end"] - hole["start"] for hole in holes if hole["reason"] == "lost")
         self._console.print(f"[red]{lost:,} records were never read[/]; Kafka still has them")
         self.checks["every offset that was skipped is named as lost"] = lost == skipped > 0
+        # Windows that close once the hole is filled are judged by the next run, which the exit code asks for.
+        self._onceover("repair", "flights", *ALL, "--reason", "the offsets had run ahead", "--json", code=TRY_LATER)
         self._onceover("repair", "flights", *ALL, "--reason", "the offsets had run ahead", "--json")
         self.checks["a repair reads them again"] = self._onceover("holes", "flights", "--json") == []
         self._rule("The third day: the topic is deleted and recreated")

@@ -46,8 +46,8 @@ Plan = Annotated[
         0: "every closed window of the range is right: it is confirmed, or nothing was wrong with it",
         FAILED: "a window of the range failed, is blocked, damaged or was revoked, or lost offsets need "
         "`onceover accept-loss`",
-        TRY_LATER: "a service does not answer, a batch or another repair holds windows, or Kafka's log "
-        "was not yet compared with what landed, and no window is certified; retry later",
+        TRY_LATER: "a service does not answer, a batch or another repair holds windows, some closed once "
+        "holes were read again, or Kafka's log was not yet compared with what landed; retry later",
     },
 )
 def repair(
