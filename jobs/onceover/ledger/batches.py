@@ -11,7 +11,7 @@ from onceover.errors import FencedError, TransientError
 from onceover.ledger import losses
 from onceover.ledger.columns import digest_arrays
 from onceover.ledger.database import Connection
-from onceover.ledger.drivers import Epoch, require_epoch
+from onceover.ledger.drivers import Epoch, require_epoch, supersede_begun
 from onceover.ledger.frontiers import advance, read_reach
 from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.locks import lock_rows, require_locked
@@ -24,17 +24,11 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
 def supersede_own(connection: Connection, epoch: Epoch) -> int:
-    """Supersede the batches that this epoch began and did not land (step 1). Returns their number."""
+    """Supersede the batches that this epoch began and did not land (step 1); its takeover has superseded all others.
+    Returns their number."""
     with connection.transaction():
         require_epoch(connection, epoch)
-        return connection.execute(
-            """
-            UPDATE onceover.batch SET state = 'superseded', superseded_at = clock_timestamp(),
-              superseded_why = 'failed attempt'
-            WHERE pipeline = %s AND epoch = %s AND state = 'begun'
-            """,
-            [epoch.pipeline, epoch.number],
-        ).rowcount
+        return supersede_begun(connection, epoch.pipeline, "failed attempt")
 
 
 def begin(

@@ -83,7 +83,7 @@ def record_compaction(
         lock_windows(connection, pipeline, [due.window_start])
         row = connection.execute(
             f"""
-            SELECT c.records, c.high1, c.low1, c.high2, c.low2, {COMPACTED_COLUMNS} FROM {CERTIFIED}
+            SELECT c.records, c.high1, c.low1, c.high2, c.low2 FROM {CERTIFIED}
             WHERE {FREE} AND NOT {IS_COMPACTED} AND w.window_start = %(start)s
             """,
             {"pipeline": pipeline, "start": due.window_start},

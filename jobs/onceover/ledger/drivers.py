@@ -105,14 +105,14 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
     return epoch
 
 
-def supersede_begun(connection: Connection, pipeline: str, why: str) -> None:
-    """Supersede the pipeline's batches that have begun and not landed, in the transaction that holds its driver's
-    row: they never count."""
-    connection.execute(
+def supersede_begun(connection: Connection, pipeline: str, why: str, batch_id: int | None = None) -> int:
+    """Supersede the pipeline's batches that have begun and not landed, or this one alone, in the transaction that holds
+    its driver's row: they never count. Returns their number."""
+    return connection.execute(
         "UPDATE onceover.batch SET state = 'superseded', superseded_at = clock_timestamp(), superseded_why = %s "
-        "WHERE pipeline = %s AND state = 'begun'",
-        [why, pipeline],
-    )
+        "WHERE pipeline = %s AND state = 'begun' AND coalesce(batch_id = %s, true)",
+        [why, pipeline, batch_id],
+    ).rowcount
 
 
 def record_versions(connection: Connection, epoch: Epoch, spark_version: str, zone_data: str) -> None:

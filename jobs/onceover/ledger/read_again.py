@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from onceover.ledger.columns import range_arrays, read_range
 from onceover.ledger.database import Connection
-from onceover.ledger.drivers import Epoch, require_epoch
+from onceover.ledger.drivers import Epoch, require_epoch, supersede_begun
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.locks import lock_rows
 from onceover.ledger.windows import bump_versions
@@ -124,11 +124,8 @@ def finish(
             "WHERE read_again_id = ANY(%s) AND state <> 'landed'",  # a person may accept a hole's loss meanwhile
             ["refused" if refused_why else "appended", refused_why, [each.number for each in ranges]],
         )
-        connection.execute(
-            "UPDATE onceover.batch SET state = 'superseded', superseded_at = clock_timestamp(), "
-            "superseded_why = 'read again for one window file' WHERE batch_id = %s AND state = 'begun'",
-            [batch_id],
-        )
+        if batch_id is not None:
+            supersede_begun(connection, epoch.pipeline, "read again for one window file", batch_id)
 
 
 def mark_landed(connection: Connection, pipeline: str, batch_id: int) -> None:

@@ -143,6 +143,9 @@ def clear_dead_stages(connection: Connection, registered: RegisteredPipeline) ->
     of audits that were asked for more than a day ago."""
     name, staging = registered.name, registered.table.staging
     stages = connection.execute(sql.SQL("SELECT DISTINCT _stage FROM {}").format(staging)).fetchall()
+    own = [row["_stage"] for row in stages if row["_stage"].startswith(("request:", "audit:"))]
+    if not own:
+        return
     # Read after the stages: a repair claims its windows before it stages their rows.
     alive = connection.execute(
         """
@@ -154,6 +157,5 @@ def clear_dead_stages(connection: Connection, registered: RegisteredPipeline) ->
         {"name": name},
     ).fetchall()
     owners = {row["owner"] for row in alive}
-    own = [row["_stage"] for row in stages if row["_stage"].startswith(("request:", "audit:"))]
     dead = [stage for stage in own if ":".join(stage.split(":")[:2]) not in owners]
     connection.execute(sql.SQL("DELETE FROM {} WHERE _stage = ANY(%s)").format(staging), [dead])

@@ -58,14 +58,11 @@ def end_stopped(connection: Connection, pipeline: str, cause: StopCause, source:
 def list_unreadable(connection: Connection, pipeline: str, generation: str) -> list[OffsetRange]:
     """Return the offsets of this generation that were accepted as unreadable, and that no batch has read since."""
     rows = connection.execute(
-        "SELECT kafka_partition, start_offset, end_offset FROM onceover.accepted_loss "
-        "WHERE pipeline = %s AND generation = %s AND kind = 'unreadable' AND relanded_at IS NULL ORDER BY 1, 2",
+        "SELECT generation, kafka_partition, start_offset, end_offset FROM onceover.accepted_loss "
+        "WHERE pipeline = %s AND generation = %s AND kind = 'unreadable' AND relanded_at IS NULL ORDER BY 2, 3",
         [pipeline, generation],
     )
-    return [
-        OffsetRange(KafkaPartition(generation, row["kafka_partition"]), row["start_offset"], row["end_offset"])
-        for row in rows
-    ]
+    return list(map(read_range, rows))
 
 
 def list_known_unreadable(connection: Connection, pipeline: str, generation: str) -> tuple[OffsetRange, ...]:

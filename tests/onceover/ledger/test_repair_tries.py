@@ -1,4 +1,5 @@
-"""Tries that end badly: what another process or a person did meanwhile stays."""
+"""Tries that publish nothing: what another process or a person did meanwhile stays, and no window of a log that was not
+compared is certified."""
 
 from __future__ import annotations
 
@@ -76,3 +77,16 @@ def test_failed_try_lifts_no_block_of_a_person(connection: Connection, ledger: L
     ).fetchall()
     assert (row["tries"], row["blocked_why"]) == (1, "restored")
     assert row["blocked_at"] is not None
+
+
+@pytest.mark.usefixtures("ledger")
+def test_uncompared_log_leaves_what_would_be_certified(connection: Connection) -> None:
+    request_id = repair_requests.create_request(connection, NAME, "kim", "a test", {start_of(3): []})
+    asked = repair_requests.read_request(connection, NAME, request_id)
+    claimed, _ = repair_requests.claim(connection, asked, is_compared=False)
+    assert claimed == []
+    rows = connection.execute(
+        "SELECT window_start, state, reason FROM onceover.repair WHERE request_id = %s", [request_id]
+    ).fetchall()
+    assert [(row["window_start"], row["state"]) for row in rows] == [(start_of(3), "left")]
+    assert "was not compared" in rows[0]["reason"]

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from uuid import UUID
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.plain_pieces import split_ranges
@@ -126,20 +125,6 @@ def test_spare_lines_are_doubtful_until_they_are_known() -> None:
     known = replace(rebuilt, digest=landed, lines=10, spare_lines=3, ranges=(RebuiltRange(of(0, 10), landed),))
     assert prove(claimed, known) == Verdict(())
     assert known.duplicates == 0
-
-
-@pytest.mark.parametrize(
-    ("held", "doubtful"),
-    [
-        (Digest(3, 7), ()),
-        (Digest(2, 7), ()),  # lost, so nothing to take out
-        (Digest(4, 7), (of(0, 10),)),
-        (Digest(3, 8), (of(0, 10),)),
-    ],
-)
-def test_offsets_with_other_records_than_landed_are_doubtful(held: Digest, doubtful: tuple[OffsetRange, ...]) -> None:
-    claimed = replace(CLAIMED, landings=(ClaimedLanding(1, ((of(0, 10), Digest(3, 7)),)),))
-    assert list_doubtful(claimed, replace(RIGHT, ranges=(RebuiltRange(of(0, 10), held),))) == doubtful
 
 
 def test_equal_count_with_another_digest_refuses_the_window() -> None:

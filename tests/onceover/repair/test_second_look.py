@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from tests.raw_lines import date_record
@@ -15,17 +16,20 @@ from tests.raw_lines import date_record
 from onceover.ledger.landed_bytes import Covering, LandedBytes
 from onceover.lines.line_file import join_append
 from onceover.lines.line_reference import compute_digest, encode
+from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.log_history import NO_EPOCH, EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
-from onceover.model.rebuilt_window import RebuiltWindow
+from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.record import Record
 from onceover.raw.layout import Layout
 from onceover.repair import second_look
+from onceover.repair.proof import list_doubtful
 from onceover.repair.second_look import find_beside, find_spare, read_landed
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 P0, P1 = KafkaPartition("0badcafe", 0), KafkaPartition("0badcafe", 1)
+WHOLE = OffsetRange(P0, 0, 10)
 
 
 def make_record(source: KafkaPartition, offset: int) -> Record:
@@ -101,6 +105,21 @@ def test_ids_that_no_landing_of_the_window_holds_are_spare(monkeypatch: pytest.M
         context: Any = SimpleNamespace(ledger=None, name="p", files=File(content))
         found.append(find_spare(context, START, [OffsetRange(P0, 2, 10)]))
     assert found == [tuple(OffsetRange(P0, a, b) for a, b in ((2, 3), (4, 5), (6, 7), (9, 10))), ()]
+
+
+@pytest.mark.parametrize(
+    ("held", "doubtful"),
+    [
+        (Digest(3, 7), ()),
+        (Digest(2, 7), ()),  # lost, so nothing to take out
+        (Digest(4, 7), (WHOLE,)),
+        (Digest(3, 8), (WHOLE,)),
+    ],
+)
+def test_offsets_with_other_records_than_landed_are_doubtful(held: Digest, doubtful: tuple[OffsetRange, ...]) -> None:
+    landings = (ClaimedLanding(1, ((WHOLE, Digest(3, 7)),)),)
+    claimed = ClaimedWindow(1, START, START + timedelta(hours=1), UUID(int=1), 1, landings, None)
+    assert list_doubtful(claimed, RebuiltWindow(EMPTY, 0, 0, (RebuiltRange(WHOLE, held),))) == doubtful
 
 
 def test_strays_that_landed_under_no_such_epoch_are_beside(monkeypatch: pytest.MonkeyPatch) -> None:
