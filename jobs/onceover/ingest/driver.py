@@ -1,7 +1,7 @@
 """The ingest loop: one batch after another by the batch protocol, under a driver's epoch, until it is stopped.
 
 A crash after any step is legal. Each step leaves something behind, which the next driver or detection catches:
-  begun              a begun batch of a dead epoch: superseded by the next driver; until then `unfinished batch`
+  begun              a begun batch of a dead epoch: superseded by the next driver
   appended           lines that no landing accounts for: the replay lands them again, `unaccounted bytes`
   incremented        as above, and the replay counts them twice: `aggregate mismatch`
   landed             the replay lands and counts the same offsets again: `duplicated`

@@ -70,7 +70,7 @@ def test_planted_failures_are_all_found_and_nothing_else(connection: Connection,
     assert set(ledger.planted.values()) == set(large_ledger.SHOWS)
     assert len(ledger.planted) == FAILURES
     assert kinds(seen) == ledger.expected()
-    assert {f.kind for f in seen.findings} == {Kind.UNFINISHED_BATCH, Kind.HOLE}
+    assert {f.kind for f in seen.findings} == {Kind.HOLE}
     assert (seen.changing, seen.open_windows) == (0, 0)
 
 

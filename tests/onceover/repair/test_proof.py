@@ -275,10 +275,10 @@ def test_releases_are_cut_at_the_bounds_of_other_landings() -> None:
     ]
 
 
-def test_foreign_lines_are_a_finding_and_block_no_window() -> None:
-    verdict = prove(CLAIMED, replace(RIGHT, lines=28, foreign_lines=3))
+def test_stray_lines_are_a_finding_and_block_no_window() -> None:
+    verdict = prove(CLAIMED, replace(RIGHT, lines=28, foreign_lines=3, misplaced_lines=1))
     assert verdict.is_proved
-    assert verdict.findings == (Finding(Kind.FOREIGN_LINE, {"lines": 3}),)
+    assert verdict.findings == (Finding(Kind.STRAY_LINE, {"misplaced": 1, "foreign": 3}),)
 
 
 WITH_EXTRAS = replace(RIGHT, digest=digest(0, 15) + digest(20, 23), lines=29, extras=(EpochSpan(of(20, 23), 1),))
