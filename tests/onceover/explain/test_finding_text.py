@@ -93,7 +93,7 @@ def _has_words(finding: Finding) -> bool:
     return describe_finding(finding.kind, finding.evidence, LANDINGS).what != str(finding.kind)
 
 
-def test_extras_of_a_changed_window_read_as_such_and_not_as_bytes() -> None:
+def test_extras_of_a_changed_window_read_as_such() -> None:
     evidence = {"expected_length": 1000, "file_length": 1000, "certified_extras": True}
     how = describe_finding(Kind.UNACCOUNTED_BYTES, evidence).how
     assert how.startswith("The last certificate counts records that had landed nowhere, and the window has changed")
