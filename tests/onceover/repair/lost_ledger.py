@@ -12,6 +12,7 @@ from bench.large_ledger import generation, start_of
 
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.windows import list_windows
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -29,6 +30,7 @@ class Context:
 
     ledger: Connection
     files: Any
+    registered: RegisteredPipeline
     held: tuple[OffsetRange, ...] | None = ()
     away: bool = False
     unreadable: dict[datetime, OnceoverError] = field(default_factory=dict)
@@ -38,6 +40,9 @@ class Context:
     layout: Layout = field(default_factory=lambda: Layout("/large", NAME))
 
     def require_own_root(self) -> None: ...
+    def require_same_contract(self) -> RegisteredPipeline:
+        return self.registered
+
     @property
     def raw_address(self) -> str:
         return "http://127.0.0.1:9"
@@ -113,6 +118,6 @@ def read_window(connection: Connection, window: int) -> Any:
 
 
 def refusals(fake: Context) -> list[tuple[datetime, str]]:
-    listed = list_lost(as_context(fake), ())
+    listed = list_lost(as_context(fake))
     assert listed.declarable == ()
     return [(lost.window_start, why) for lost, why in listed.others]

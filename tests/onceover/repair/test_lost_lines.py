@@ -44,7 +44,7 @@ def test_offsets_read_again_in_vain_do_not_keep_a_window(
     reread(connection, 5, *OFFSETS_OF_5, "appended")
     assert "Kafka still holds" in refusals(fake)[0][1], "no repair has looked since"
     fail_repair(connection, 5, "landing 7: raw holds 0 of 5 of lost", 0)
-    assert [each.window_start for each in list_lost(as_context(fake), ()).declarable] == [start_of(5)]
+    assert [each.window_start for each in list_lost(as_context(fake)).declarable] == [start_of(5)]
     reread(connection, 5, *OFFSETS_OF_5, "wanted")
     assert "is to be read again for it, 1 range" in refusals(fake)[0][1]
 
@@ -63,7 +63,7 @@ def test_reread_that_a_certificate_followed_counts_no_more(
     assert "Kafka still holds" in refusals(fake)[0][1], "raw had all that was read again, and lost it since"
     reread(connection, 5, *OFFSETS_OF_5, "appended")
     fail_repair(connection, 5, "landing 7: raw holds 0 of 5 of lost", 0)
-    assert len(list_lost(as_context(fake), ()).declarable) == 1
+    assert len(list_lost(as_context(fake)).declarable) == 1
 
 
 def test_reread_lines_lost_with_the_file_are_read_again(
@@ -84,7 +84,7 @@ def test_file_changed_since_the_repair_is_read_again(
     ledger.files.held[start_of(5)] = 60
     reread(connection, 5, *OFFSETS_OF_5, "appended")
     fail_repair(connection, 5, "landing 7: raw holds 1 of 5 of lost", 60)
-    assert len(list_lost(as_context(fake), ()).declarable) == 1
+    assert len(list_lost(as_context(fake)).declarable) == 1
     del ledger.files.held[start_of(5)]
     assert "Kafka still holds" in refusals(fake)[0][1]
 
@@ -92,9 +92,8 @@ def test_file_changed_since_the_repair_is_read_again(
 def test_lines_that_a_repair_missed_count_as_lost(connection: Connection, ledger: LargeLedger, fake: Context) -> None:
     whole = ledger.files.held[start_of(5)]
     fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", whole)
-    (lost,) = list_lost(as_context(fake), ()).declarable
+    (lost,) = list_lost(as_context(fake)).declarable
     assert (lost.window_start, lost.what) == (start_of(5), "landing 7: raw holds 4 of 5 of lost")
-    assert list_lost(as_context(fake), {start_of(5)}).declarable == (), "known already"
     both = (RepairFailure.TWO_CONTENTS, RepairFailure.LOST_LINE)
     fail_repair(
         connection, 5, "1 ID with two contents under one leader epoch; landing 7: raw holds 4 of 5 of lost", whole, both
@@ -106,11 +105,11 @@ def test_file_that_can_be_read_again_is_not_lost(connection: Connection, fake: C
     fail_repair(connection, 5, "reading raw failed: Could not obtain block", None, [RepairFailure.UNREADABLE_FILE])
     assert refusals(fake) == []
     fake.unreadable[start_of(5)] = TerminalError("no DataNode has the block")
-    assert len(list_lost(as_context(fake), ()).declarable) == 1
+    assert len(list_lost(as_context(fake)).declarable) == 1
     fake.unreadable[start_of(5)] = UnreachableError("it hangs")
     assert "may pass" in refusals(fake)[0][1]
     age_repairs(connection)
-    assert len(list_lost(as_context(fake), ()).declarable) == 1
+    assert len(list_lost(as_context(fake)).declarable) == 1
 
 
 def test_file_that_is_merely_shorter_is_repaired_first(
@@ -123,16 +122,16 @@ def test_file_that_is_merely_shorter_is_repaired_first(
     fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", length + 1)
     assert "repair it first" in refusals(fake)[0][1], "it read another file"
     fail_repair(connection, 5, "1 ID has more than one content", length, [RepairFailure.TWO_CONTENTS])
-    assert len(list_lost(as_context(fake), ()).declarable) == 1, "it could not prove the file either"
+    assert len(list_lost(as_context(fake)).declarable) == 1, "it could not prove the file either"
     fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", length)
-    assert len(list_lost(as_context(fake), ()).declarable) == 1
+    assert len(list_lost(as_context(fake)).declarable) == 1
 
 
 def test_file_that_may_have_been_put_back_is_repaired_first(
     connection: Connection, ledger: LargeLedger, fake: Context
 ) -> None:
     fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", ledger.files.held[start_of(5)])
-    assert len(list_lost(as_context(fake), ()).declarable) == 1
+    assert len(list_lost(as_context(fake)).declarable) == 1
     fake.put_back = True
     assert "repair it first" in refusals(fake)[0][1]
     fake.put_back = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
+from psycopg.types.json import Jsonb
 from tests.onceover.repair.lost_ledger import (
     NAME,
     Context,
@@ -31,12 +32,12 @@ def test_window_that_nothing_holds_is_given_up(connection: Connection, ledger: L
     fake.held = holds(1_000, 4_000)
     before = read_window(connection, 5)
     with large_ledger.uncertified(connection, ledger, [start_of(9)]):
-        listed = list_lost(as_context(fake), ())
+        listed = list_lost(as_context(fake))
         assert [each.window_start for each in listed.declarable] == [start_of(5), start_of(9)]
         assert (listed.others, listed.changing) == ((), 0)
-        assert give_up(as_context(fake), listed.declarable, "kim", "INC-42") == 2
+        assert give_up(as_context(fake), listed.declarable, (), "kim", "INC-42") == (2, 0)
         assert fake.files.expired.read() == {start_of(5), start_of(9)}, "a rebuilt ledger knows them"
-        assert give_up(as_context(fake), listed.declarable, "kim", "again") == 0
+        assert give_up(as_context(fake), listed.declarable, (), "kim", "again") == (0, 0)
     after = read_window(connection, 5)
     assert (before["state"], after["state"]) == ("certified", "expired")
     assert (after["records"], after["version"]) == (before["records"], before["version"] + 1)
@@ -53,7 +54,7 @@ def test_blocked_window_is_given_up(connection: Connection, ledger: LargeLedger,
         "WHERE pipeline = %s AND window_start = %s",
         [NAME, start_of(5)],
     )
-    assert give_up(as_context(fake), list_lost(as_context(fake), ()).declarable, "kim", "INC-42") == 1
+    assert give_up(as_context(fake), list_lost(as_context(fake)).declarable, (), "kim", "INC-42") == (1, 0)
     assert (read_window(connection, 5)["state"], read_window(connection, 5)["blocked_why"]) == ("expired", None)
 
 
@@ -61,10 +62,10 @@ def test_nothing_is_given_up_while_datanodes_are_away(
     connection: Connection, ledger: LargeLedger, fake: Context
 ) -> None:
     del ledger.files.held[start_of(5)]
-    listed = list_lost(as_context(fake), ()).declarable
+    listed = list_lost(as_context(fake)).declarable
     fake.away = True
     with pytest.raises(UnreachableError):
-        give_up(as_context(fake), listed, "kim", "INC-42")
+        give_up(as_context(fake), listed, (), "kim", "INC-42")
     assert read_window(connection, 5)["state"] == "certified"
 
 
@@ -83,12 +84,12 @@ def test_window_that_changed_or_is_held_since_is_kept(
     connection: Connection, ledger: LargeLedger, fake: Context
 ) -> None:
     del ledger.files.held[start_of(5)]
-    listed = list_lost(as_context(fake), ()).declarable
+    listed = list_lost(as_context(fake)).declarable
     connection.execute(
         'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
         [NAME, start_of(5)],
     )
-    assert give_up(as_context(fake), listed, "kim", "INC-42") == 0
+    assert give_up(as_context(fake), listed, (), "kim", "INC-42") == (0, 0)
 
 
 def test_window_given_up_is_not_read_again(connection: Connection, ledger: LargeLedger, fake: Context) -> None:
@@ -98,5 +99,36 @@ def test_window_given_up_is_not_read_again(connection: Connection, ledger: Large
         [NAME, start_of(5)],
     )
     assert lost_windows.read_unclaimed(connection, NAME, start_of(5)) is not None
-    assert give_up(as_context(fake), list_lost(as_context(fake), ()).declarable, "kim", "INC-42") == 1
+    assert give_up(as_context(fake), list_lost(as_context(fake)).declarable, (), "kim", "INC-42") == (1, 0)
     assert lost_windows.read_unclaimed(connection, NAME, start_of(5)) is None
+
+
+def test_windows_as_certified_keep_their_certificate_whatever_kafka_holds(
+    connection: Connection, ledger: LargeLedger, fake: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_certified, changed, unsettled, compacted = (start_of(n) for n in (3, 4, 5, 6))
+    for start in (as_certified, changed, unsettled, compacted):
+        del ledger.files.held[start]
+    state = "UPDATE onceover.certificate SET aggregate_rows = %s, aggregate_hash = %s WHERE pipeline = %s"
+    (now,) = ledger.known.table.fingerprints(connection, [changed]).values()
+    connection.execute(state, [now.rows, now.hash, NAME])
+    connection.execute(f"{state} AND window_start = %s", [now.rows + 1, now.hash, NAME, changed])
+    connection.execute(
+        "UPDATE onceover.certificate SET extras = %s WHERE pipeline = %s AND window_start = %s",
+        [Jsonb([["a generation that is not read", 0, 7, 8, None]]), NAME, unsettled],
+    )
+    monkeypatch.setattr(ledger.files, "read_compacted_lengths", lambda digests: {compacted: 1}, raising=False)
+    fake.held = holds(0, 4_000)
+    listed = list_lost(as_context(fake))
+    assert [(lost.window_start, lost.keeps_certificate) for lost in listed.declarable] == [(as_certified, True)]
+    assert [(lost.window_start, why.partition(":")[0]) for lost, why in listed.others] == [
+        (changed, "Kafka still holds 100 offsets that may have them"),
+        (unsettled, "it counts records that landed nowhere and may still land, and would count twice"),
+        (compacted, "it has a compacted file"),
+    ]
+    before = read_window(connection, 3)
+    assert give_up(as_context(fake), listed.declarable, (), "kim", "INC-42") == (1, 0)
+    after = read_window(connection, 3)
+    assert (after["state"], after["version"], after["certified_at"]) == (
+        "expired", before["version"], before["certified_at"],
+    )  # fmt: skip
