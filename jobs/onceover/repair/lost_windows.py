@@ -82,8 +82,7 @@ def list_lost(context: PipelineContext) -> LostWindows:
         each.window_start
         for each in read_certified(ledger, registered, without_text)
         if each.stated is not None and not each.rows_differ
-    }
-    unsettled = lost_windows.list_unsettled(ledger, name, [seen.lost.window_start for seen in closed])
+    } - lost_windows.list_unsettled(ledger, name, list(without_text))  # these would count twice, under a certificate
     are_lost = [seen for seen in closed if seen.lost.window_start not in certified]
     held = context.read_held(f"{len(are_lost)} windows whose raw lacks records") if are_lost else ()
     again = Counter(each.window_start for each in read_again.list_wanted(ledger, name))
@@ -98,8 +97,6 @@ def list_lost(context: PipelineContext) -> LostWindows:
             )
         elif start in compacted:
             waiting.append((lost, f"it has a compacted file: run `onceover compact {name}` first"))
-        elif start in unsettled:
-            waiting.append((lost, "it counts records that landed nowhere and may still land, and would count twice"))
         elif start in certified:
             declarable.append(replace(lost, what="its file is gone, its rows are as certified", keeps_certificate=True))
         elif held is None:
