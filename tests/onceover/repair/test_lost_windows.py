@@ -106,8 +106,8 @@ def test_window_given_up_is_not_read_again(connection: Connection, ledger: Large
 def test_windows_as_certified_keep_their_certificate_whatever_kafka_holds(
     connection: Connection, ledger: LargeLedger, fake: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    as_certified, changed, unsettled, compacted = (start_of(n) for n in (3, 4, 5, 6))
-    for start in (as_certified, changed, unsettled, compacted):
+    as_certified, changed, unsettled, compacted, landed = (start_of(n) for n in (3, 4, 5, 6, 7))
+    for start in (as_certified, changed, unsettled, compacted, landed):
         del ledger.files.held[start]
     state = "UPDATE onceover.certificate SET aggregate_rows = %s, aggregate_hash = %s WHERE pipeline = %s"
     (now,) = ledger.known.table.fingerprints(connection, [changed]).values()
@@ -117,6 +117,12 @@ def test_windows_as_certified_keep_their_certificate_whatever_kafka_holds(
         "UPDATE onceover.certificate SET extras = %s WHERE pipeline = %s AND window_start = %s",
         [Jsonb([["a generation that is not read", 0, 7, 8, None]]), NAME, unsettled],
     )
+    connection.execute(
+        "UPDATE onceover.certificate SET last_landing = last_landing - 1 WHERE pipeline = %s AND window_start = %s",
+        [NAME, landed],
+    )
+    # As a window that was blocked since.
+    connection.execute('UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s', [NAME])
     monkeypatch.setattr(ledger.files, "read_compacted_lengths", lambda digests: {compacted: 1}, raising=False)
     fake.held = holds(0, 4_000)
     listed = list_lost(as_context(fake))
@@ -125,6 +131,7 @@ def test_windows_as_certified_keep_their_certificate_whatever_kafka_holds(
         (changed, "Kafka still holds 100 offsets that may have them"),
         (unsettled, "Kafka still holds 100 offsets that may have them"),
         (compacted, "it has a compacted file"),
+        (landed, "Kafka still holds 100 offsets that may have them"),
     ]
     before = read_window(connection, 3)
     assert give_up(as_context(fake), listed.declarable, (), "kim", "INC-42") == (1, 0)
