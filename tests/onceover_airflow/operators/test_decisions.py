@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 from airflow.sdk import Context
+from tests.dags.doubles import AirflowRun
 
 from onceover.context import PipelineContext
 from onceover.detection import future_range, holes
@@ -26,14 +27,7 @@ pytestmark = pytest.mark.airflow
 FIVE = datetime(2013, 1, 1, 5, tzinfo=UTC)
 SOURCE = KafkaPartition("1f2e3d4c", 0)
 WHY = {"reason": " INC-42 "}
-
-
-@dataclass(frozen=True)
-class Run:
-    dag_id: str = "a_decision"
-    run_id: str = "manual__1"
-    run_type: str = "manual"
-    triggering_user_name: str | None = "ada"
+TIMES = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z"}
 
 
 @dataclass
@@ -73,15 +67,14 @@ def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
 
 
 def context(**params: Any) -> Context:
-    return cast(Context, {"dag_run": Run(), "params": params})
+    return cast(Context, {"dag_run": AirflowRun("a_decision"), "params": params})
 
 
 @pytest.mark.parametrize("kind", ["expired", "unreadable"])
 def test_loss_is_accepted_for_the_windows_of_the_form(library: Library, kind: str) -> None:
-    times = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z"}
     operator = AcceptLossOperator(task_id="accept", pipeline="events")
 
-    done = operator.execute(context(offsets="1f2e3d4c-0:1200-1300", kind=kind, **times, **WHY))
+    done = operator.execute(context(offsets="1f2e3d4c-0:1200-1300", kind=kind, **TIMES, **WHY))
 
     flags = {"unreadable": kind == "unreadable"}
     span = OffsetRange(SOURCE, 1200, 1300)
@@ -99,14 +92,11 @@ def test_restore_names_its_run_and_revision(library: Library) -> None:
 
 
 def test_windows_are_taken_and_released_by_airflows_user(library: Library) -> None:
-    operator, times = (
-        TakeOperator(task_id="take", pipeline="events"),
-        {"from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z"},
-    )
+    operator = TakeOperator(task_id="take", pipeline="events")
     span = WindowRange(FIVE, FIVE.replace(hour=7), 60)
 
-    taken = operator.execute(context(ticket=" INC-42 ", reason=None, release=False, **times))
-    released = operator.execute(context(ticket=None, reason=" my  shift ", release=True, **times))
+    taken = operator.execute(context(ticket=" INC-42 ", reason=None, release=False, **TIMES))
+    released = operator.execute(context(ticket=None, reason=" my  shift ", release=True, **TIMES))
 
     assert library.calls == [("events", span, "ada", "INC-42", None), ("events", span, "ada", "my shift")]
     assert taken == {"pipeline": "events", "taken": 2, "from": ["bob"]}
