@@ -11,24 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.core import TyperGroup
+from tests.onceover.cli.conftest import COMMANDS
 
-from onceover.cli.app import app
 from onceover.cli.exit_codes import EVERYWHERE
 from onceover.errors import BusyError, ConfigurationError, UnreachableError, UsageError
 
-
-def list_commands(of: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    if not isinstance(of, TyperGroup):
-        assert of.name == path[-1]
-        return [path]
-    context = typer.Context(of)
-    names = of.list_commands(context)
-    return [each for name in names for each in list_commands(of.get_command(context, name), (*path, name))]
-
-
-COMMANDS = list_commands(typer.main.get_command(app))
 ONCEOVER = str(Path(sys.executable).with_name("onceover"))
 
 

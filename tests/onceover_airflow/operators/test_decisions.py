@@ -16,11 +16,9 @@ from onceover.detection import future_range, holes
 from onceover.errors import UsageError
 from onceover.ledger import takings
 from onceover.ledger.takings import Taking
-from onceover.model.dag_run import DagRun
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import WindowRange
 from onceover.repair import revisions
-from onceover.repair.revisions import RestoreResult
 from onceover_airflow.operators.decisions import AcceptLossOperator, RestoreOperator, TakeOperator
 
 pytestmark = pytest.mark.airflow
@@ -42,10 +40,6 @@ class Library:
         self.calls.append((context.name, str(span), windows.start, windows.end, *by, kind))
         return (span,), [FIVE]
 
-    def restore(self, *arguments: Any, dag_run: DagRun) -> RestoreResult:
-        self.calls.append((*arguments[2:], dag_run))
-        return RestoreResult(3, 5, 12, 60)
-
     def take(self, *arguments: Any) -> tuple[int, list[Taking]]:
         self.calls.append(arguments[1:])
         return 2, [Taking(FIVE, FIVE.replace(hour=7), 2, "bob", "INC-1", None, FIVE)]
@@ -55,7 +49,7 @@ class Library:
 def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
     monkeypatch.setattr(holes, "accept_loss", stand_in.accept_loss)
-    monkeypatch.setattr(revisions, "restore_revision", stand_in.restore)
+    monkeypatch.setattr(revisions, "restore_revision", stand_in.take)
     monkeypatch.setattr(takings, "take_windows", stand_in.take)
     monkeypatch.setattr(takings, "release_windows", stand_in.take)
     monkeypatch.setattr(PipelineContext, "ledger", None)
@@ -80,15 +74,6 @@ def test_loss_is_accepted_for_the_windows_of_the_form(library: Library, kind: st
     span = OffsetRange(SOURCE, 1200, 1300)
     assert library.calls == [("events", str(span), FIVE, FIVE.replace(hour=7), "ada", "INC-42", flags)]
     assert done == {"pipeline": "events", "offsets": 100, "ranges": 1, "reopened": 1}
-
-
-def test_restore_names_its_run_and_revision(library: Library) -> None:
-    operator = RestoreOperator(task_id="restore", pipeline="events")
-
-    done = operator.execute(context(window="2013-01-01T05:00Z", revision=3, **WHY))
-
-    assert library.calls == [(FIVE, 3, "ada", "INC-42", DagRun("a_decision", "manual__1"))]
-    assert (done["window"], done["revision"], done["source"]) == ("2013-01-01T05:00Z", 5, 3)
 
 
 def test_windows_are_taken_and_released_by_airflows_user(library: Library) -> None:
