@@ -16,7 +16,6 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowException
 from tests.programs import write_python_program
 
-from onceover.config.airflow import POOL
 from onceover.errors import ConfigurationError, TerminalError, TransientError
 from onceover_airflow.operators.repair import RepairOperator
 from onceover_airflow.spark import driver_environment, kill_family, master_of, meaning_of_exit
@@ -24,7 +23,6 @@ from onceover_airflow.spark import driver_environment, kill_family, master_of, m
 pytestmark = pytest.mark.airflow
 
 LOCAL = '{"conn_type": "spark", "host": "local[*]"}'
-YARN = '{"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}'
 
 
 def repair(pipeline: str = "events") -> RepairOperator:
@@ -86,10 +84,6 @@ def test_master_is_read_as_the_provider_reads_it(
 
     assert master_of(connection) == master
     assert repair()._get_hook()._connection["master"] == master
-
-
-def test_embedded_stack_makes_the_pool_of_the_tasks() -> None:
-    assert repair().pool == POOL
 
 
 def test_exit_code_of_a_transient_error_alone_is_retried() -> None:
