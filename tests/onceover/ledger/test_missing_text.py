@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
 from psycopg.types.json import Jsonb
 
@@ -15,6 +13,7 @@ from onceover.context import PipelineContext
 from onceover.ledger import missing_text
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
+from onceover.ledger.windows import bump_versions
 from onceover.retention.missing import list_missing
 
 pytestmark = pytest.mark.stack
@@ -48,21 +47,11 @@ class Context:
         return self.registered
 
 
-@pytest.fixture
-def ledger(connection: Connection) -> Iterator[LargeLedger]:
-    built = large_ledger.build(connection, NAME, 10, rows=True)
-    yield built
-    large_ledger.drop(connection, built)
-
-
 def test_window_that_changed_is_not_declared(connection: Connection, ledger: LargeLedger) -> None:
     context = cast("PipelineContext", Context(connection, ledger.known))
     before = list_missing(context)
     assert [text.window_start for text in before.declarable] == [start_of(n) for n in range(10)]
-    connection.execute(
-        'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
-        [NAME, [start_of(3), start_of(4)]],
-    )
+    bump_versions(connection, NAME, [start_of(3), start_of(4)])
     connection.execute(
         "UPDATE onceover.certificate SET last_landing = last_landing - 1 WHERE pipeline = %s AND window_start = %s",
         [NAME, start_of(4)],
