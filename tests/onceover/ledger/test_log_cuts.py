@@ -17,6 +17,7 @@ from onceover.ledger.extras import list_landed_spans
 from onceover.ledger.landed_offsets import list_landed, read_accounted
 from onceover.ledger.log_cuts import end_cuts, list_landed_epochs, record_comparison, record_cuts
 from onceover.ledger.read_again import list_wanted
+from onceover.ledger.repair_requests import create_request
 from onceover.model.finding_kinds import Kind
 from onceover.model.log_history import EpochSpan
 from onceover_local.stack import Stack
@@ -139,16 +140,13 @@ def test_paused_driver_lands_nothing_after_detection_compared(connection: Connec
 
 
 def test_hole_beyond_a_cut_waits_no_longer(connection: Connection) -> None:
-    request = connection.execute(
-        "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES ('cuts', 'me', 'a hole') RETURNING request_id"
-    ).fetchone()
-    assert request
+    request = create_request(connection, "cuts", "me", "a hole", {})
     land(connection, 0, 100, (1, 0))
     for start, end in ((10, 20), (30, 45), (60, 70)):
         connection.execute(
             "INSERT INTO onceover.read_again (pipeline, generation, kafka_partition, start_offset, end_offset, "
             "request_id) VALUES ('cuts', %s, 0, %s, %s, %s)",
-            [SOURCE.generation, start, end, request["request_id"]],
+            [SOURCE.generation, start, end, request],
         )
     compare(connection, 0, 80)
     assert [each.offsets for each in list_wanted(connection, "cuts")] == [of(10, 20)]

@@ -29,6 +29,7 @@ from onceover.ledger.landed_offsets import list_landed, read_accounted
 from onceover.ledger.locks import lock_rows
 from onceover.ledger.log_cuts import record_cuts
 from onceover.ledger.read_again import ReadAgain, list_refused, list_wanted, mark_landed, request_ranges
+from onceover.ledger.repair_requests import create_request
 from onceover.ledger.stopped_ranges import list_known_unreadable
 from onceover.model.offsets import OffsetRange
 from onceover_local.stack import Stack
@@ -58,10 +59,7 @@ def mark_last_batch(connection: Connection) -> None:
 
 
 def request_holes(connection: Connection, *ranges: OffsetRange) -> int:
-    row = connection.execute(
-        "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES ('losses', 'a', 'b') RETURNING request_id"
-    ).fetchone()
-    request_id = int((row or {})["request_id"])
+    request_id = create_request(connection, "losses", "a", "b", {})
     request_ranges(connection, "losses", request_id, map(ReadAgain, ranges))
     return request_id
 
