@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.faults.conftest import Jobs
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 
 from onceover.fault_points import CompactStep
 
@@ -14,12 +12,9 @@ pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 
 
 @pytest.mark.parametrize("step", CompactStep)
-def test_killed_compaction_is_done_again_from_the_start(
-    lanes: Callable[..., Lane], jobs: Jobs, step: CompactStep
-) -> None:
+def test_killed_compaction_is_done_again_from_the_start(lanes: Lanes, jobs: Jobs, step: CompactStep) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(15)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(15)])
     assert lane.detect().certified == 3
     text = set(lane.raw())
     killed = jobs("compact.py", "--pipeline", lane.name, "--older-than-ms", "0", "--who", "test", "--why", "a test")
@@ -40,8 +35,5 @@ def test_killed_compaction_is_done_again_from_the_start(
 
 
 def count_compacted(lane: Lane) -> int:
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            'SELECT count(compacted_bytes) AS n FROM onceover."window" WHERE pipeline = %s', [lane.name]
-        ).fetchone()
-    return int(row["n"]) if row else 0
+    (row,) = lane.query('SELECT count(compacted_bytes) AS n FROM onceover."window" WHERE pipeline = %s', [lane.name])
+    return int(row["n"])

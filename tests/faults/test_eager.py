@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.faults.conftest import Jobs
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lanes, event
 from tests.integration.planted_failures import count_certified
 
 from onceover.fault_points import Step
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
-Lanes = Callable[..., Lane]
 EAGER = "[repair]\neager = true"
 
 

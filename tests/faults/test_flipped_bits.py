@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.integration.extras import land, repair, sum_up
-from tests.integration.lane import Lane
+from tests.integration.lane import Lanes
 from tests.integration.planted_failures import count_certified
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
@@ -15,7 +13,7 @@ FLIP = "UPDATE onceover.{} SET {} = {} # 1 WHERE pipeline = %s AND window_start 
 
 
 @pytest.mark.parametrize("table", ['"window"', "certificate"], ids=["control row", "certificate"])
-def test_bit_flipped_in_the_ledger_is_found_and_repaired(lanes: Callable[..., Lane], table: str) -> None:
+def test_bit_flipped_in_the_ledger_is_found_and_repaired(lanes: Lanes, table: str) -> None:
     lane = land(lanes, 10)
     for column in OF_DIGEST:
         with lane.ledger() as ledger:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import happybase
@@ -11,7 +11,7 @@ import pytest
 from tests.faults.conftest import Jobs
 from tests.faults.ends import assert_counts_once
 from tests.integration.extras import produce
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lanes, event
 from tests.integration.lane_fixtures import put_on_hbase
 from tests.integration.planted_failures import count_certified, minutes, replay
 from tests.integration.program import run
@@ -24,7 +24,6 @@ from onceover_local.stack import Stack
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare, pytest.mark.largest]
-Lanes = Callable[..., Lane]
 TABLE = "onceover_raw"
 
 
@@ -104,8 +103,7 @@ def test_disabled_table_fails_the_attempt_alone(lanes: Lanes, jobs: Jobs) -> Non
 
 def test_lost_cell_fails_its_window_alone_and_is_read_again(lanes: Lanes) -> None:
     lane = lanes(most=2)
-    lane.produce([event(n, amount=n) for n in range(15)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(15)])
     assert lane.detect().certified == 3
     path = lane.layout.window_file(from_ms(NOON_MS + 5 * 60_000))
     with connect() as connection:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from urllib.parse import urlparse
 
 import pytest
@@ -13,7 +12,7 @@ from tests.faults.ends import assert_counts_once, find_datanode, pad
 from tests.faults.held_appends import append_held_midway
 from tests.faults.proxy import CutError, Proxy
 from tests.integration.extras import produce
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 
 from onceover.config.endpoints import address
 from onceover.errors import TransientError
@@ -22,7 +21,6 @@ from onceover_local.stack import Stack
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 NO_QUOTA = -1
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.faults.conftest import Jobs
-from tests.integration.lane import EVENTS, Lane, event
+from tests.integration.lane import EVENTS, Lane, Lanes, event
 from tests.integration.poison import read_reasons
 
 from onceover_local.stack.process import wait_for
@@ -19,7 +17,7 @@ BACKTRACKING = EVENTS.replace(
 ENDLESS = event(1, "1," * 100, 100)
 
 
-def test_record_that_never_ends_is_quarantined_alone(lanes: Callable[..., Lane], jobs: Jobs) -> None:
+def test_record_that_never_ends_is_quarantined_alone(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(BACKTRACKING, partitions=2)
     lane.produce([event(1, "a"), ENDLESS, event(2, "b"), ENDLESS, event(3, "a", 2)])
     lane.produce([event(4, "a")], kafka_partition=1)
@@ -36,6 +34,4 @@ def test_record_that_never_ends_is_quarantined_alone(lanes: Callable[..., Lane],
 
 
 def has_run(lane: Lane) -> bool:
-    with lane.ledger() as ledger:
-        named = f"aggregates.{lane.name}"
-        return ledger.execute("SELECT 1 WHERE to_regclass(%s) IS NOT NULL", [named]).fetchone() is not None
+    return lane.query("SELECT WHERE to_regclass(%s) IS NOT NULL", [f"aggregates.{lane.name}"]) != []

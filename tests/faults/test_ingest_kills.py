@@ -10,7 +10,7 @@ import psutil
 import pytest
 from tests.faults.conftest import Jobs
 from tests.integration.extras import repair
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import count_certified
 
 from onceover.config.endpoints import address
@@ -20,7 +20,6 @@ from onceover.offset_stores.kafka import KafkaOffsetStore
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
-Lanes = Callable[..., Lane]
 # The killed batch's trace in the ledger: its state, whether it landed, whether its offsets were committed.
 LEFT_BEHIND = {
     Step.BEGUN: ("begun", 0, False),
@@ -34,20 +33,19 @@ LEFT_BEHIND = {
 
 def is_closed(lane: Lane) -> Callable[[], bool]:
     def every_window() -> bool:
-        with lane.ledger() as ledger:
-            row = ledger.execute("SELECT every_window_closed AS c FROM onceover.pipeline WHERE name = %s", [lane.name])
-            return bool((row.fetchone() or {"c": False})["c"])
+        rows = lane.query("SELECT every_window_closed AS c FROM onceover.pipeline WHERE name = %s", [lane.name])
+        return any(row["c"] for row in rows)
 
     return every_window
 
 
 def read_newest_batch(lane: Lane) -> tuple[str, int]:
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            "SELECT b.state, (SELECT coalesce(sum(l.records), 0)::int FROM onceover.landing l "
-            "WHERE l.batch_id = b.batch_id) AS records FROM onceover.batch b WHERE b.pipeline = %s "
-            "ORDER BY b.batch_id DESC LIMIT 1", [lane.name]).fetchone()  # fmt: skip
-    assert row
+    (row,) = lane.query(
+        "SELECT b.state, (SELECT coalesce(sum(l.records), 0)::int FROM onceover.landing l "
+        "WHERE l.batch_id = b.batch_id) AS records FROM onceover.batch b WHERE b.pipeline = %s "
+        "ORDER BY b.batch_id DESC LIMIT 1",
+        [lane.name],
+    )
     return row["state"], row["records"]
 
 
@@ -70,10 +68,12 @@ def test_ingest_killed_at_any_step_loses_and_miscounts_nothing(lanes: Lanes, job
         assert (found[1] > 0) == (records > 0), f"after {step}"
         process.kill()
         assert not psutil.pid_exists(process.pid)
-        with lane.ledger() as ledger:
-            ends = ledger.execute("SELECT max(end_offset) AS e FROM onceover.batch_range r JOIN onceover.batch b "
-                                  "USING (batch_id) WHERE b.pipeline = %s", [lane.name]).fetchone()  # fmt: skip
-        assert (read_group_offset(lane) == (ends or {})["e"]) == is_committed, f"after {step}"
+        (ends,) = lane.query(
+            "SELECT max(end_offset) AS e FROM onceover.batch_range r JOIN onceover.batch b "
+            "USING (batch_id) WHERE b.pipeline = %s",
+            [lane.name],
+        )
+        assert (read_group_offset(lane) == ends["e"]) == is_committed, f"after {step}"
     warm.start()
     wait_for(is_closed(lane), 120, "every window to be closed")
     assert warm.stop() == 0, "SIGTERM ends it cleanly"
@@ -96,8 +96,7 @@ def test_ingest_killed_at_any_step_loses_and_miscounts_nothing(lanes: Lanes, job
 def test_ingest_killed_before_its_ledger_offset_lands_nothing(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(idle_after="1s", offset_store="postgres")
     lane.produce([event(0)])
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     lane.produce([event(n) for n in range(1, 10)])
     ingest = jobs("ingest.py", "--pipeline", lane.name)
     with lane.ledger() as holding, lane.ledger() as ledger:
@@ -173,7 +172,6 @@ def read_group_offset(lane: Lane) -> int | None:
 
 def read_everything(lane: Lane) -> object:
     """Return what a woken driver must not change: aggregates, control rows and the group's offset."""
-    with lane.ledger() as ledger:
-        windows = ledger.execute("SELECT * FROM onceover.window WHERE pipeline = %s ORDER BY 2", [lane.name]).fetchall()
-        batches = ledger.execute("SELECT * FROM onceover.batch WHERE pipeline = %s ORDER BY 1", [lane.name]).fetchall()
+    windows = lane.query("SELECT * FROM onceover.window WHERE pipeline = %s ORDER BY 2", [lane.name])
+    batches = lane.query("SELECT * FROM onceover.batch WHERE pipeline = %s ORDER BY 1", [lane.name])
     return lane.aggregates(), windows, batches, read_group_offset(lane)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import psutil
 import pytest
 from tests.faults.conftest import Jobs
 from tests.faults.ends import assert_counts_once, has_unread_request
 from tests.integration.extras import produce
-from tests.integration.lane import Lane
+from tests.integration.lane import Lanes
 
 from onceover.config.endpoints import address
 from onceover.fault_points import Step
@@ -19,7 +17,7 @@ from onceover_local.stack.process import wait_for
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 
 
-def test_broker_killed_in_mid_read_costs_no_record(lanes: Callable[..., Lane], jobs: Jobs, stack: Stack) -> None:
+def test_broker_killed_in_mid_read_costs_no_record(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
     lane = lanes()
     produce(lane, range(10))
     port = int(address("kafka").rpartition(":")[2])

@@ -11,7 +11,7 @@ from tests.faults.conftest import Jobs
 from tests.faults.ends import assert_counts_once
 from tests.faults.proxy import Proxy
 from tests.integration.extras import produce, sum_up
-from tests.integration.lane import Lane
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import replay
 
 from onceover.config.endpoints import address
@@ -20,7 +20,6 @@ from onceover_local.stack import Stack
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 
 
 def test_postgres_killed_in_mid_batch_ends_the_driver(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.faults.conftest import Jobs
 from tests.integration.cutover import assert_proved
-from tests.integration.lane import Lane
+from tests.integration.lane import Lanes
 from tests.integration.planted_failures import wait_for_lease_end
 from tests.integration.releases import accept_nameless, compute_expected, count_quarantined, produce_mixed
 
@@ -18,7 +16,7 @@ STEPS = (Step.BEGUN, Step.APPENDED, Step.INCREMENTED, Step.LANDED)
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_killed_release_resumes_at_its_step(lanes: Callable[..., Lane], jobs: Jobs, step: Step) -> None:
+def test_killed_release_resumes_at_its_step(lanes: Lanes, jobs: Jobs, step: Step) -> None:
     lane = lanes(partitions=2, most=5)
     produce_mixed(lane, 0, 20)
     lane.ingest()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.faults.conftest import Jobs
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import minutes, replay
 
 from onceover.config.endpoints import address, home
@@ -17,7 +16,6 @@ from onceover.model.window import from_ms
 from onceover.repair.confirmation import confirm
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
-Lanes = Callable[..., Lane]
 
 
 def test_killed_repair_is_finished_and_a_paused_one_is_void(lanes: Lanes, jobs: Jobs) -> None:
@@ -140,18 +138,14 @@ def spoil(lane: Lane, path: str) -> None:
 
 
 def list_states(lane: Lane) -> list[str]:
-    with lane.ledger() as ledger:
-        rows = ledger.execute(
-            "SELECT state FROM onceover.repair WHERE pipeline = %s ORDER BY window_start", [lane.name]
-        )
-        return [row["state"] for row in rows]
+    rows = lane.query("SELECT state FROM onceover.repair WHERE pipeline = %s ORDER BY window_start", [lane.name])
+    return [row["state"] for row in rows]
 
 
 def read_everything(lane: Lane) -> object:
     """Return what a woken repair must not change: aggregates, windows, certificates and repairs."""
-    with lane.ledger() as ledger:
-        found = [
-            ledger.execute(f"SELECT * FROM onceover.{table} WHERE pipeline = %s ORDER BY 1, 2", [lane.name]).fetchall()
-            for table in ('"window"', "certificate", "repair")
-        ]
+    found = [
+        lane.query(f"SELECT * FROM onceover.{table} WHERE pipeline = %s ORDER BY 1, 2", [lane.name])
+        for table in ('"window"', "certificate", "repair")
+    ]
     return lane.aggregates(), found

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import psutil
 import pytest
 from tests.faults.conftest import Jobs
 from tests.faults.ends import assert_counts_once, pad
 from tests.integration.extras import produce, repair
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import count_certified
 
 from onceover.errors import BusyError
@@ -18,7 +16,6 @@ from onceover_demo.warm import WarmJobs
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 
 
 def test_driver_whose_spark_hangs_is_replaced_once_it_is_killed(lanes: Lanes, jobs: Jobs, warm: WarmJobs) -> None:
@@ -47,10 +44,9 @@ def test_driver_whose_spark_hangs_is_replaced_once_it_is_killed(lanes: Lanes, jo
 
 
 def read_heartbeat(lane: Lane) -> object:
-    with lane.ledger() as ledger:
-        return ledger.execute(
-            "SELECT max(heartbeat_at) AS heartbeat_at FROM onceover.driver WHERE pipeline = %s", [lane.name]
-        ).fetchone()
+    return lane.query("SELECT max(heartbeat_at) AS heartbeat_at FROM onceover.driver WHERE pipeline = %s", [lane.name])[
+        0
+    ]
 
 
 @pytest.mark.largest

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.faults.ends import end_lease
 from tests.integration.extras import die_after, repair
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lanes, event
 from tests.integration.planted_failures import count_certified
 
 from onceover.fault_points import Step
@@ -17,7 +15,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 WINDOWS = 250
 
 
-def test_append_torn_after_any_byte_costs_no_record(lanes: Callable[..., Lane]) -> None:
+def test_append_torn_after_any_byte_costs_no_record(lanes: Lanes) -> None:
     """Each window's file is cut after one byte more than that of the window before."""
     lane = lanes()
     lane.produce([event(5 * n, amount=n) for n in range(WINDOWS)])

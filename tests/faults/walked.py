@@ -135,8 +135,7 @@ def skip_offsets(walk: Walk) -> None:
     walk.produce()
     skip_to(walk.lane, len(walk.produced))
     walk.produce()
-    with walk.lane.driver() as driver:
-        driver.turn()
+    walk.lane.turn()
     assert list_gaps(walk.lane)
     repair(walk.lane)
     assert not list_gaps(walk.lane), "read again"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partialmethod
 
 import pytest
 from confluent_kafka import Producer
 from tests.integration.cut_logs import damage_batch, produce_compressed
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import count_certified
 from tests.integration.program import as_json, run
 from tests.integration.sink_kills import kill_after
@@ -81,7 +80,7 @@ def check_waits_and_is_skipped(lane: Lane, bad: int, end: int) -> None:
     assert lane.audit()["equal"]
 
 
-def test_record_too_large_for_raw_stops_only_its_partition(lanes: Callable[..., Lane]) -> None:
+def test_record_too_large_for_raw_stops_only_its_partition(lanes: Lanes) -> None:
     lane = lanes(partitions=2, topic_config=LARGE)
     lane.produce([event(0), event(1)], 0)
     lane.produce([event(0), event(1)], 1)
@@ -90,7 +89,7 @@ def test_record_too_large_for_raw_stops_only_its_partition(lanes: Callable[..., 
     check_waits_and_is_skipped(lane, 2, 3)
 
 
-def test_bomb_stops_only_its_partition(lanes: Callable[..., Lane]) -> None:
+def test_bomb_stops_only_its_partition(lanes: Lanes) -> None:
     lane = lanes(partitions=2, topic_config=LARGE)
     lane.produce([event(0), event(1)], 0)
     lane.produce([event(0), event(1)], 1)
@@ -105,9 +104,7 @@ def test_bomb_stops_only_its_partition(lanes: Callable[..., Lane]) -> None:
     assert len(done.confirmed) == 1, "what lies before the bomb was read again"
 
 
-def test_batch_without_end_stops_only_its_partition(
-    lanes: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batch_without_end_stops_only_its_partition(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = partialmethod(PipelineContext.build_source, stall_seconds=2)
     monkeypatch.setattr(PipelineContext, "build_source", impatient)
     lane = lanes(partitions=2)
@@ -119,7 +116,7 @@ def test_batch_without_end_stops_only_its_partition(
 
 
 @pytest.mark.largest
-def test_damaged_batch_stops_only_its_partition(lanes: Callable[..., Lane], stack: Stack) -> None:
+def test_damaged_batch_stops_only_its_partition(lanes: Lanes, stack: Stack) -> None:
     lane = lanes(partitions=2)
     lane.produce([event(0), event(1)], 0)
     lane.produce([event(0), event(1)], 1)

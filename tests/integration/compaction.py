@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import backdate, replay
 
 from onceover.ledger import drivers, expiries
@@ -22,7 +22,7 @@ EACH = 300
 HEADERS: list[tuple[str, bytes | None]] = [("h", b"\xff\n"), ("h", None)]
 
 
-def make_certified_lane(lanes: Callable[..., Lane]) -> Lane:
+def make_certified_lane(lanes: Lanes) -> Lane:
     """Make a lane with two windows, certified from raw with each record twice in it, landed 40 days ago."""
     made = lanes(partitions=2)
     for kafka_partition in (0, 1):
@@ -65,17 +65,14 @@ def list_states(lane: Lane) -> list[object]:
 
 
 def read_certificate(lane: Lane, start: datetime) -> Mapping[str, Any]:
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            "SELECT c.basis, c.records, c.high1, c.low1, c.high2, c.low2, c.aggregate_rows, c.aggregate_hash "
-            'FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
-            "WHERE w.pipeline = %s AND w.window_start = %s AND c.version = w.version",
-            [lane.name, start],
-        ).fetchone()
-    assert row is not None, "the window has no valid certificate"
+    (row,) = lane.query(
+        "SELECT c.basis, c.records, c.high1, c.low1, c.high2, c.low2, c.aggregate_rows, c.aggregate_hash "
+        'FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
+        "WHERE w.pipeline = %s AND w.window_start = %s AND c.version = w.version",
+        [lane.name, start],
+    )
     return row
 
 
 def spoil_rows(lane: Lane) -> None:
-    with lane.ledger() as ledger:
-        ledger.execute(f"UPDATE aggregates.{lane.name} SET events = events + 1")  # a name of the test's own making
+    lane.query(f"UPDATE aggregates.{lane.name} SET events = events + 1")  # a name of the test's own making

@@ -70,12 +70,11 @@ def list_cutovers(migration: Migration) -> dict[int, int]:
 
 def list_ranges(lane: Lane) -> list[tuple[int, int, int, int]]:
     """Return version, Kafka partition, start and end of each range of a landed batch."""
-    with lane.ledger() as ledger:
-        rows = ledger.execute(
-            "SELECT contract_version, kafka_partition, start_offset, end_offset FROM onceover.batch "
-            "JOIN onceover.batch_range USING (batch_id) WHERE pipeline = %s AND state = 'landed' ORDER BY batch_id, 2",
-            [lane.name],
-        ).fetchall()
+    rows = lane.query(
+        "SELECT contract_version, kafka_partition, start_offset, end_offset FROM onceover.batch "
+        "JOIN onceover.batch_range USING (batch_id) WHERE pipeline = %s AND state = 'landed' ORDER BY batch_id, 2",
+        [lane.name],
+    )
     return [(r["contract_version"], r["kafka_partition"], r["start_offset"], r["end_offset"]) for r in rows]
 
 

@@ -71,5 +71,4 @@ def _lose_ten(lane: Lane, day: list[Flight], kafka_partition: int) -> None:
     for future in admin.delete_records([TopicPartition(lane.topic, kafka_partition, shown["end"] + 10)]).values():
         future.result(30)
     produce(lane.topic, _select_hour(day, 15)[:1], kafka_partition=kafka_partition)
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()

@@ -73,11 +73,11 @@ def kill_ingest(lane: Lane) -> Incident:
     certify(lane, first)
     produce(lane, second)
     die_after(lane, Step.APPENDED)
-    with lane.ledger() as ledger:
-        ledger.execute(
-            "UPDATE onceover.driver SET expires_at = now() - interval '3 hours', heartbeat_at = now() - "
-            "interval '3 hours', progress_at = now() - interval '3 hours' WHERE pipeline = %s", [lane.name],
-        )  # fmt: skip
+    lane.query(
+        "UPDATE onceover.driver SET expires_at = now() - interval '3 hours', heartbeat_at = now() - "
+        "interval '3 hours', progress_at = now() - interval '3 hours' WHERE pipeline = %s",
+        [lane.name],
+    )
     return Incident("dead ingest", lane, "OnceoverDriverDead", count(first | second))
 
 
@@ -86,13 +86,10 @@ def expire_unread(lane: Lane) -> Incident:
     produced = {minute: minute for minute in range(20)}
     lost = range(5, 12)
     produce(lane, {minute: produced[minute] for minute in range(5)})
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     produce(lane, {minute: produced[minute] for minute in range(5, 20)})
     expire(lane, lost.stop)
-    with lane.driver() as driver:
-        for _ in range(3):
-            driver.turn()
+    lane.turn(3)
     lane.detect()
     return Incident(
         "expired hole", lane, "OnceoverHoleExpired", count({m: n for m, n in produced.items() if m not in lost})

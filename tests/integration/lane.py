@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,9 +36,11 @@ from onceover.ingest.report import Progress
 from onceover.ledger import drivers, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline, read_registered, register_pipeline
 from onceover.ledger.database import Connection
+from onceover.ledger.frontiers import list_generations
 from onceover.ledger.migrate import upgrade_schema
 from onceover.lines.escapes import CorruptLineError
 from onceover.lines.line_reference import Line, decode
+from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import Window, WindowRange, format_moment, from_ms
 from onceover.offset_stores.admin import set_offsets
@@ -121,6 +123,12 @@ class Lane:
         with open_ledger("test") as connection:
             yield connection
 
+    def query(self, statement: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[dict[str, Any]]:
+        """Execute a statement on the ledger; return the rows that it reads or returns."""
+        with self.ledger() as ledger:
+            cursor = ledger.execute(statement, values)
+            return cursor.fetchall() if cursor.description else []
+
     @contextmanager
     def driver(self, fault_point: FaultPoint | None = None) -> Iterator[Ingest]:
         """Open the real driver of `jobs/ingest.py`, in this process."""
@@ -133,6 +141,17 @@ class Lane:
                 yield build_driver(self.spark, context, epoch, entry, topic, offsets, fault_point or FaultPoint())
             finally:
                 drivers.end_epoch(ledger, epoch)
+
+    def turn(self, times: int = 1) -> None:
+        """Run so many turns of a driver."""
+        with self.driver() as driver:
+            for _ in range(times):
+                driver.turn()
+
+    def land(self, values: Iterable[bytes | None], kafka_partition: int = 0, **record: Any) -> list[Progress]:
+        """Produce these values, and ingest them."""
+        self.produce(values, kafka_partition, **record)
+        return self.ingest()
 
     def ingest(self, turns: int = 50) -> list[Progress]:
         """Run turns until all is read and every window is closed; return their progress."""
@@ -232,6 +251,11 @@ class Lane:
         with self.ledger() as ledger:
             return read_registered(ledger, self.name)
 
+    def source(self) -> KafkaPartition:
+        """Return the first Kafka partition, of the newest topic."""
+        with self.ledger() as ledger:
+            return KafkaPartition(list_generations(ledger, self.name)[-1], 0)
+
     def files(self) -> WindowFiles:
         with self.open() as context:
             return context.files
@@ -285,6 +309,10 @@ class Lane:
     def log(self) -> dict[tuple[int, int], tuple[bytes | None, bytes | None]]:
         """Read the topic by another client: key and value by (Kafka partition, offset)."""
         return read_log(self.topic)
+
+
+Lanes = Callable[..., Lane]
+"""A maker of lanes: see the fixture `lanes`."""
 
 
 def _minute(moment: object) -> float:

@@ -61,8 +61,7 @@ def main(name: str, toml: str) -> None:
 
 
 def repair_again(lane: Lane) -> None:
-    with lane.ledger() as ledger:
-        ledger.execute(f"UPDATE aggregates.{lane.name} SET events = events + 1")  # a name of the test's own making
+    lane.query(f"UPDATE aggregates.{lane.name} SET events = events + 1")  # a name of the test's own making
     assert lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).failed == ()
     assert (lane.aggregates(), count_certified(lane)) == (RIGHT, 1)
     assert_proved(lane, 0)

@@ -33,8 +33,7 @@ def replay(lane: Lane) -> None:
         patch.setattr(driver._offsets, "commit", fail)
         with pytest.raises(TransientError):
             driver.turn()
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
 
 
 def fail(*_: object) -> Any:
@@ -100,10 +99,7 @@ def expire(lane: Lane, below: int) -> None:
 
 def backdate(lane: Lane) -> None:
     """Set every landing back by 40 days."""
-    with lane.ledger() as ledger:
-        ledger.execute(
-            "UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [lane.name]
-        )
+    lane.query("UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [lane.name])
 
 
 def wait_for_lease_end(lane: Lane) -> None:
@@ -117,12 +113,12 @@ def wait_for_lease_end(lane: Lane) -> None:
 
 
 def count_certified(lane: Lane) -> int:
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            'SELECT count(*) AS n FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
-            "WHERE w.pipeline = %s AND c.version = w.version", [lane.name],
-        ).fetchone()  # fmt: skip
-    return int(row["n"]) if row else 0
+    (row,) = lane.query(
+        'SELECT count(*) AS n FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
+        "WHERE w.pipeline = %s AND c.version = w.version",
+        [lane.name],
+    )
+    return int(row["n"])
 
 
 def spoil(lane: Lane, path: str) -> None:

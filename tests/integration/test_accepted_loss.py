@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.integration.extras import accept_loss, die_after, produce, repair, sum_up
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import count_certified, expire, list_gaps, minutes
 
 from onceover.fault_points import Step
@@ -28,11 +26,10 @@ def expire_window(lane: Lane, minute: int) -> None:
 
 
 @pytest.mark.rare
-def test_accepted_loss_counts_where_raw_has_not_expired(lanes: Callable[..., Lane]) -> None:
+def test_accepted_loss_counts_where_raw_has_not_expired(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(50))
-    lane.produce([event(30, amount=1)])
-    lane.ingest()
+    lane.land([event(30, amount=1)])
     repair(lane)
     assert count_certified(lane) == 3
     expire_window(lane, 5)
@@ -40,9 +37,7 @@ def test_accepted_loss_counts_where_raw_has_not_expired(lanes: Callable[..., Lan
     lane.produce([event(11, amount=200)])
     die_after(lane, Step.APPENDED)
     expire(lane, 62)
-    with lane.driver() as driver:
-        for _ in range(3):
-            driver.turn()
+    lane.turn(3)
     assert list_gaps(lane) == [(51, 62, "expired")]
     accept_loss(lane, 51, 62)
     lane.ingest()

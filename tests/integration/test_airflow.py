@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from tests.chromium import open_chromium
 from tests.conftest import pause_when_all_have_ended
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.page_visits import repair_on_page
 from tests.integration.planted_failures import replay
 
@@ -19,7 +18,6 @@ from onceover_local.airflow_rest import AirflowRest, wait_for
 from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.airflow]
-Lanes = Callable[..., Lane]
 DAY_MS = 86_400_000
 JANUARY = to_ms(datetime(2013, 1, 1, tzinfo=UTC))
 
@@ -67,8 +65,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     # On schedule: what was landed twice is repaired, everything else certified.
     lane.produce([make_event(day, hour) for day in (1, 2, 3, 4) for hour in (1, 1.5, 2)])
     replay(lane)
-    lane.produce([make_event(4, 5)])
-    lane.ingest()
+    lane.land([make_event(4, 5)])
     assert lane.aggregates()[_hour(1, 1)] == (4, 4, 1)
     wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 120, "the form to list the pipeline")
     # A rival requests the same windows at the same time: one of the two publishes, the other finds nothing to do.
@@ -116,9 +113,8 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     assert run_of_page["state"] == "success"
     assert run_of_page["note"].startswith("numbers look doubled\nhttp")
     assert len(run_of_page["conf"]["plan"]) == 64, "the token of what was previewed"
-    with lane.ledger() as ledger:
-        query = "SELECT who, why FROM onceover.repair_request WHERE pipeline = %s ORDER BY request_id DESC"
-        who = ledger.execute(query, [lane.name]).fetchone()
+    query = "SELECT who, why FROM onceover.repair_request WHERE pipeline = %s ORDER BY request_id DESC"
+    who = lane.query(query, [lane.name])[0]
     assert who == {"who": "admin", "why": "numbers look doubled"}
     assert lane.aggregates()[_hour(1, 1)] == (3, 3, 1)
     assert count_uncertified(lane) == 1
@@ -148,10 +144,9 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     known = {"pipeline": lane.name, "window": "2013-01-02T01:00Z", "reason": "a second look"}
     restored = run_dag(airflow, "restore_window", known)
     assert airflow.run("restore_window", restored)["state"] == "success"
-    with lane.ledger() as ledger:
-        blocked = ledger.execute(
-            'SELECT blocked_why FROM onceover."window" WHERE pipeline = %s AND blocked_at IS NOT NULL', [lane.name]
-        ).fetchall()
+    blocked = lane.query(
+        'SELECT blocked_why FROM onceover."window" WHERE pipeline = %s AND blocked_at IS NOT NULL', [lane.name]
+    )
     assert [row["blocked_why"] for row in blocked] == ["restored to revision 1 by admin: a second look"]
     assert lane.aggregates()[_hour(2, 1)] == (4, 4, 1)
     second_day = {**whole, "from": "2013-01-02T00:00Z", "reason": "right after all"}
@@ -187,13 +182,9 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
 def test_retention_dag_expires_certified_windows_and_records_who(lanes: Lanes, airflow: AirflowRest) -> None:
     lane = lanes()
     lane.toml.write_text(lane.toml.read_text() + '\n[storage]\nretention = "30d"\n')
-    lane.produce([event(1), event(6)])
-    lane.ingest()
+    lane.land([event(1), event(6)])
     lane.detect()
-    with lane.ledger() as ledger:
-        ledger.execute(
-            "UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [lane.name]
-        )
+    lane.query("UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [lane.name])
 
     run = run_dag(airflow, "expire_raw", {"reason": "room"})
 
@@ -201,10 +192,7 @@ def test_retention_dag_expires_certified_windows_and_records_who(lanes: Lanes, a
     said = read_result(airflow, "expire_raw", run, lane.name, "expire")
     assert (said["windows"], said["expired"], said["left"]) == (2, 2, 0)
     assert read_result(airflow, "expire_raw", run, lane.name, "roll_up")["batches"] == 0, "Kafka holds their offsets"
-    with lane.ledger() as ledger:
-        kept = ledger.execute(
-            "SELECT DISTINCT who, why, state FROM onceover.expiry WHERE pipeline = %s", [lane.name]
-        ).fetchall()
+    kept = lane.query("SELECT DISTINCT who, why, state FROM onceover.expiry WHERE pipeline = %s", [lane.name])
     assert kept == [{"who": "admin", "why": "room", "state": "moved"}]
     assert sorted(name.rpartition(".")[0] for name in lane.raw()) == [
         "expired/2026-03-01/1200.log",
@@ -213,20 +201,21 @@ def test_retention_dag_expires_certified_windows_and_records_who(lanes: Lanes, a
 
 
 def count_uncertified(lane: Lane) -> int:
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            "SELECT count(*) AS n FROM onceover.window w LEFT JOIN onceover.certificate c USING (certificate_id) "
-            "WHERE w.pipeline = %s AND c.version IS DISTINCT FROM w.version", [lane.name]).fetchone()  # fmt: skip
-    return int((row or {"n": -1})["n"])
+    (row,) = lane.query(
+        "SELECT count(*) AS n FROM onceover.window w LEFT JOIN onceover.certificate c USING (certificate_id) "
+        "WHERE w.pipeline = %s AND c.version IS DISTINCT FROM w.version",
+        [lane.name],
+    )
+    return int(row["n"])
 
 
 def count_published(lane: Lane) -> int:
     """Return how many repairs ever overwrote a window."""
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            "SELECT count(*) AS n FROM onceover.repair WHERE pipeline = %s AND state IN ('published', 'confirmed')",
-            [lane.name]).fetchone()  # fmt: skip
-    return int((row or {"n": -1})["n"])
+    (row,) = lane.query(
+        "SELECT count(*) AS n FROM onceover.repair WHERE pipeline = %s AND state IN ('published', 'confirmed')",
+        [lane.name],
+    )
+    return int(row["n"])
 
 
 def _hour(day: int, hour: int) -> tuple[float, str]:

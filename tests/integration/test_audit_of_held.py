@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import append, encode_line, expire, minutes
 from tests.raw_lines import date_record, encode_append
 
 from onceover.cli.audit_report import describe
 from onceover.cli.output import Answer, print_answer
 from onceover.config.endpoints import address
-from onceover.ledger import frontiers
 from onceover.lines.contract_names import name_contract
-from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record
 from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 NOON = from_ms(NOON_MS)
 SIDES = ("held", "held_by_both", "only_in_raw", "only_in_kafka", "unaccounted", "aggregates")
-
-
-def find_source(lane: Lane) -> KafkaPartition:
-    with lane.ledger() as ledger:
-        return KafkaPartition(frontiers.list_generations(ledger, lane.name)[-1], 0)
 
 
 def read_row(audit: Any, minute: int = 0) -> Any:
@@ -51,7 +43,7 @@ def produce(lane: Lane, amounts: Iterable[int], minute: int = 0) -> None:
 
 def append_unknown(lane: Lane, offsets: range, minute: int = 0) -> None:
     """Append the lines that an append of these offsets would have written, of which the ledger knows nothing."""
-    records = [Record(find_source(lane), n, NOON_MS, None, (), event(minute, amount=n)) for n in offsets]
+    records = [Record(lane.source(), n, NOON_MS, None, (), event(minute, amount=n)) for n in offsets]
     at = NOON_MS + minute * 60_000
     contract = name_contract(lane.pipeline.contract, 1)
     append(lane, minute, encode_append(*(date_record(record, at, contract) for record in records)))
@@ -96,8 +88,7 @@ def test_audit_counts_what_no_landing_accounts_for(lanes: Lanes, capsys: pytest.
 def test_audit_of_the_log_begins_where_reading_began(lanes: Lanes) -> None:
     lane = lanes(first_start="latest")
     produce(lane, range(5))
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     produce(lane, range(5, 8))
     certify(lane)
     audit = lane.audit()
@@ -143,9 +134,8 @@ def test_audit_reads_files_that_the_ledger_does_not_know(lanes: Lanes) -> None:
     produce(lane, range(4))
     certify(lane)
     expire(lane, 4)
-    with lane.ledger() as ledger:
-        ledger.execute(f"DELETE FROM aggregates.{lane.name}")
-        ledger.execute('DELETE FROM onceover."window" WHERE pipeline = %s', [lane.name])
+    lane.query(f"DELETE FROM aggregates.{lane.name}")
+    lane.query('DELETE FROM onceover."window" WHERE pipeline = %s', [lane.name])
     audit = lane.audit()
     assert (audit["equal"], read_sides(audit)) == (False, (4, 0, 4, 0, 0, None))
     assert read_row(audit)["rows"] == ["+ (a,4,6,3)"]
@@ -169,10 +159,10 @@ def test_loss_stated_of_a_held_record_is_a_difference(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(3))
     certify(lane)
-    with lane.ledger() as ledger:  # what no command does: it refuses offsets that landed
-        ledger.execute(
-            "INSERT INTO onceover.accepted_loss (pipeline, generation, kafka_partition, start_offset, end_offset, "
-            "first_window, end_window, who, why) VALUES (%s, %s, 0, 1, 2, %s, %s, 'me', 'a test')",
-            [lane.name, find_source(lane).generation, NOON, minutes(0, 5).end],
-        )
+    # what no command does: it refuses offsets that landed
+    lane.query(
+        "INSERT INTO onceover.accepted_loss (pipeline, generation, kafka_partition, start_offset, end_offset, "
+        "first_window, end_window, who, why) VALUES (%s, %s, 0, 1, 2, %s, %s, 'me', 'a test')",
+        [lane.name, lane.source().generation, NOON, minutes(0, 5).end],
+    )
     assert count_differing(read_row(lane.audit())) == {"held, but accepted as lost": 1}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lanes, event
 
 from onceover.ingest import batch_queries, batch_query
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
 @pytest.mark.parametrize("few", [0, 1_000])

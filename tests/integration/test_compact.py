@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable
 
 import pytest
 from tests.integration.compaction import (
@@ -16,7 +15,7 @@ from tests.integration.compaction import (
     make_certified_lane,
     read_compacted,
 )
-from tests.integration.lane import Lane
+from tests.integration.lane import Lane, Lanes
 from tests.integration.program import as_json, run
 
 from onceover.compaction import job
@@ -29,7 +28,7 @@ pytestmark = pytest.mark.stack
 
 
 @pytest.fixture
-def lane(lanes: Callable[..., Lane]) -> Lane:
+def lane(lanes: Lanes) -> Lane:
     return make_certified_lane(lanes)
 
 
@@ -65,11 +64,8 @@ def test_compaction_writes_each_record_once_to_smaller_files(lane: Lane) -> None
 
     assert as_json("compact", lane.name)["due"] == 0, "twice is once"
     assert all(file.path.endswith(".log") for file in lane.files().list_files())
-    with lane.ledger() as ledger:
-        kept = ledger.execute(
-            "SELECT why FROM onceover.action WHERE pipeline = %s AND kind = 'compact raw'", [lane.name]
-        )
-        assert [row["why"] for row in kept] == ["room"]
+    kept = lane.query("SELECT why FROM onceover.action WHERE pipeline = %s AND kind = 'compact raw'", [lane.name])
+    assert [row["why"] for row in kept] == ["room"]
     assert "beside the text" in lane.explain_text(0)
 
 

@@ -17,7 +17,7 @@ from tests.integration.compaction import (
     read_compacted,
     spoil_rows,
 )
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import append, backdate, copy_line, minutes, replay
 
 from onceover.ledger import drivers, expiries
@@ -31,7 +31,7 @@ DAMAGED = "the compacted file that replaced the window's text is missing or dama
 
 
 @pytest.fixture
-def lane(lanes: Callable[..., Lane]) -> Lane:
+def lane(lanes: Lanes) -> Lane:
     return make_certified_lane(lanes)
 
 
@@ -67,8 +67,7 @@ def test_window_without_text_is_proved_and_repaired(lane: Lane) -> None:
 def test_late_text_is_certified_and_repaired_with_the_file(lane: Lane) -> None:
     lane.compact()
     expire_text(lane)
-    lane.produce([event(1, "late")])
-    lane.ingest()
+    lane.land([event(1, "late")])
     assert lane.detect().certified == 1, "counted rightly, nothing is read"
     assert (lane.verify(NOON)["equal"], read_certificate(lane, NOON)["records"]) == (True, EACH + 1)
     lane.produce([event(2, "late")])
@@ -119,8 +118,7 @@ def test_moved_text_is_not_deleted_while_its_file_is_missing(lane: Lane) -> None
 
 def test_window_changed_since_compaction_expires_with_its_text(lane: Lane) -> None:
     lane.compact()
-    lane.produce([event(1, "late")])
-    lane.ingest()
+    lane.land([event(1, "late")])
     assert lane.detect().certified == 1
     expire_text(lane)
     assert list_states(lane) == ["expired", "certified"]
@@ -128,8 +126,7 @@ def test_window_changed_since_compaction_expires_with_its_text(lane: Lane) -> No
 
 def test_window_changed_since_compaction_is_compacted_again(lane: Lane) -> None:
     lane.compact()
-    lane.produce([event(1, "late")])
-    lane.ingest()
+    lane.land([event(1, "late")])
     lane.detect()
     backdate(lane)
     assert [(one.due.window_start, one.due.digest.records, one.why) for one in lane.compact()] == [
@@ -175,11 +172,10 @@ def drop_record(lane: Lane, path: str) -> None:
         (_, *lines) = decompress(reader.read()).splitlines(keepends=True)
     changed = b"".join(compress_lines(map(memoryview, lines)))
     lane.hdfs().write(path, changed, overwrite=True)
-    with lane.ledger() as ledger:
-        ledger.execute(
-            'UPDATE onceover."window" SET compacted_bytes = %s WHERE pipeline = %s AND window_start = %s',
-            [len(changed), lane.name, NOON],
-        )
+    lane.query(
+        'UPDATE onceover."window" SET compacted_bytes = %s WHERE pipeline = %s AND window_start = %s',
+        [len(changed), lane.name, NOON],
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import minutes
 from tests.integration.releases import accept_nameless, make_nameless, release
 from tests.raw_lines import encode_append
@@ -19,10 +18,9 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
 
 @pytest.mark.largest
-def test_explain_names_what_evaluated_the_records(lanes: Callable[..., Lane]) -> None:
+def test_explain_names_what_evaluated_the_records(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(0), event(1), make_nameless(2)])
-    lane.ingest()
+    lane.land([event(0), event(1), make_nameless(2)])
     lane.detect()
     rests_on = lane.explain(0)["certificate_rests_on"]
     zones = read_zone_data(lane.spark)
@@ -34,8 +32,7 @@ def test_explain_names_what_evaluated_the_records(lanes: Callable[..., Lane]) ->
     assert (repair(lane), list_versions(lane)) == ((2, 0), [1])
 
     accept_nameless(lane)
-    lane.produce([event(3), make_nameless(4)])
-    lane.ingest()
+    lane.land([event(3), make_nameless(4)])
     assert (repair(lane), list_versions(lane)) == ((4, 0), [1, 2])
     release(lane)
     assert (repair(lane), list_versions(lane)) == ((5, 0), [1, 2])

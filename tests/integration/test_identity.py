@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import count_certified, list_gaps
 from tests.integration.test_holes import accept
 
@@ -17,7 +15,6 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
 def recreate(lane: Lane) -> None:
@@ -30,8 +27,7 @@ def recreate(lane: Lane) -> None:
 @pytest.mark.parametrize("again", [5, 10, 15], ids=["shorter", "equal", "longer"])
 def test_recreated_topic_is_a_new_generation_of_other_ids(lanes: Lanes, again: int) -> None:
     lane = lanes()
-    lane.produce([event(n, "old") for n in range(10)])
-    lane.ingest()
+    lane.land([event(n, "old") for n in range(10)])
     recreate(lane)
     lane.produce([event(n, "new") for n in range(again)])
     done = lane.ingest()
@@ -93,7 +89,7 @@ def test_added_kafka_partition_counts_from_its_first_record(lanes: Lanes) -> Non
                 break
     lane.ingest()
     with lane.ledger() as ledger:
-        known = frontiers.read_progress(ledger, lane.name, lane.lines()[0][1].record.source.generation)
+        known = frontiers.read_progress(ledger, lane.name, lane.source().generation)
     assert sorted(known.values()) == [(5, 5)] * 3
     assert lane.aggregates() == {(0.0, "a"): (15, 15, 1)}
     assert lane.detect().certified == 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import replay
 from tests.integration.program import run
 
@@ -26,15 +26,14 @@ def rebuild(lane: Lane) -> subprocess.CompletedProcess[str]:
 
 def read_certificates(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:
     """Return the certificate's digest and the aggregates of each window."""
-    with lane.ledger() as ledger:
-        rows = ledger.execute(
-            """
-            SELECT w.window_start, c.records, c.high1, c.low1, c.high2, c.low2, c.aggregate_rows, c.aggregate_hash
-            FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
-            WHERE w.pipeline = %s AND c.version = w.version
-            """,
-            [lane.name],
-        ).fetchall()
+    rows = lane.query(
+        """
+        SELECT w.window_start, c.records, c.high1, c.low1, c.high2, c.low2, c.aggregate_rows, c.aggregate_hash
+        FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
+        WHERE w.pipeline = %s AND c.version = w.version
+        """,
+        [lane.name],
+    )
     return {row["window_start"]: tuple(row.values())[1:] for row in rows}
 
 
@@ -45,7 +44,7 @@ def certify(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:
     return read_certificates(lane)
 
 
-def test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same(lanes: Callable[..., Lane]) -> None:
+def test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=40)
     for kafka_partition in (0, 1):
         lane.produce([event(n, amount=n) for n in range(60)], kafka_partition)
@@ -71,7 +70,7 @@ def test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same(lanes: Callable[
 
 @pytest.mark.largest
 @pytest.mark.parametrize("number", [0, 1], ids=["the first", "one in between"])
-def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Callable[..., Lane], number: int) -> None:
+def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Lanes, number: int) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(20)])
     before, aggregates = certify(lane), lane.aggregates()
@@ -89,7 +88,7 @@ def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Callable[..., La
     assert lane.aggregates() == aggregates
 
 
-def test_ingest_on_an_empty_ledger_is_refused_then_rebuilt(lanes: Callable[..., Lane]) -> None:
+def test_ingest_on_an_empty_ledger_is_refused_then_rebuilt(lanes: Lanes) -> None:
     lane = lanes(offset_store="postgres")
     lane.produce([event(n) for n in range(10)])
     before, aggregates = certify(lane), lane.aggregates()

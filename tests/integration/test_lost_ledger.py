@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.integration.extras import accept_loss, produce, repair, sum_up
-from tests.integration.lane import Lane
+from tests.integration.lane import Lanes
 from tests.integration.other_ledger import copy_ledger, make_ledger
 from tests.integration.planted_failures import count_certified, expire, list_gaps
 from tests.integration.program import run
@@ -15,7 +13,6 @@ from onceover.ledger.root import RootRefusedError
 from onceover.model.pipeline import OFFSET_STORES
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 STORES = [
     pytest.param(store, marks=() if store in ("kafka", "postgres", "none") else pytest.mark.largest)
     for store in OFFSET_STORES
@@ -37,8 +34,7 @@ def test_ledger_restored_behind_the_log_counts_all(over: Lanes, monkeypatch: pyt
     expire(lane, 100)
     done = run("ledger", "take-root", lane.name, "--reason", "restored")
     assert done.returncode == 0, done.stderr
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     assert list_gaps(lane) == [(50, 100, "expired")]
     accept_loss(lane, 50, 100)
     lane.ingest()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lanes, event
 from tests.integration.lane_fixtures import put_on_hbase
 from tests.integration.planted_failures import fail, minutes, replay
 
@@ -17,7 +16,6 @@ from onceover.observability import snapshot
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
 @pytest.fixture(params=["hdfs", pytest.param("hbase", marks=pytest.mark.rare)])
@@ -52,8 +50,7 @@ def test_duplicate_landing_is_found_repaired_and_proved(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(20)])
     replay(lane)
-    lane.produce([event(22, amount=100)])
-    lane.ingest()
+    lane.land([event(22, amount=100)])
     assert lane.aggregates()[(0.0, "a")] == (10, 20, 4), "near-real-time aggregates count twice"
     detection = lane.detect()
     assert {str(f.window): [x.kind for x in f.findings] for f in detection.failed} == {
@@ -66,10 +63,9 @@ def test_duplicate_landing_is_found_repaired_and_proved(lanes: Lanes) -> None:
     assert lane.aggregates() == {
         **{(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10, 15)}, (20.0, "a"): untouched
     }  # fmt: skip
-    with lane.ledger() as ledger:
-        kept = ledger.execute(
-            "SELECT aggregates FROM onceover.revision_row WHERE pipeline = %s ORDER BY window_start", [lane.name]
-        ).fetchall()
+    kept = lane.query(
+        "SELECT aggregates FROM onceover.revision_row WHERE pipeline = %s ORDER BY window_start", [lane.name]
+    )
     rows = [(row["aggregates"]["kind"], row["aggregates"]["amount_sum"]) for row in kept]
     assert rows == [("a", wrong[(float(m), "a")][1]) for m in (0, 5, 10, 15)], "what was overwritten is kept"
     again = lane.detect()
@@ -107,34 +103,25 @@ def test_first_start_at_latest_counts_from_there_for_good(lanes: Lanes) -> None:
 
 def test_repair_forced_twice_changes_no_row_and_no_revision(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n) for n in range(10)])
     lane.detect()
     before = lane.aggregates()
     for _ in range(2):
         detection = lane.detect(minutes(0, 10), force=True)
         assert len(lane.repair(detection.request_id or 0).confirmed) == 2
     assert lane.aggregates() == before
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            "SELECT max(revision) AS r FROM onceover.window WHERE pipeline = %s", [lane.name]
-        ).fetchone()
+    row = lane.query("SELECT max(revision) AS r FROM onceover.window WHERE pipeline = %s", [lane.name])[0]
     assert row == {"r": 0}
 
 
 def test_late_record_reopens_its_window_certified_without_repair(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n) for n in range(10)])
     lane.detect()
-    lane.produce([event(1, amount=5)])
-    lane.ingest()
+    lane.land([event(1, amount=5)])
     detection = lane.detect()
     assert (detection.judged, detection.certified, detection.request_id) == (1, 1, None)
-    with lane.ledger() as ledger:
-        found = ledger.execute(
-            "SELECT kind, resolution FROM onceover.finding WHERE pipeline = %s", [lane.name]
-        ).fetchall()
+    found = lane.query("SELECT kind, resolution FROM onceover.finding WHERE pipeline = %s", [lane.name])
     assert [(f["kind"], f["resolution"]) for f in found] == [("late", "certified from the ledger")]
     assert lane.aggregates()[(0.0, "a")][0] == 6
 
@@ -184,8 +171,7 @@ def test_bytes_of_any_record_return_unchanged(lanes: Lanes) -> None:
     ]
     headers = [("a=b;c", b"\\=\\;\n\xff"), ("none", None), ("", b"")]
     for key in (None, b"", b"\tk\n\xc3"):
-        lane.produce(values, key=key, headers=headers, timestamp=NOON_MS)
-    lane.ingest()
+        lane.land(values, key=key, headers=headers, timestamp=NOON_MS)
     kept = {(x.record.source.kafka_partition, x.record.offset): x.record for _, x in lane.lines()}
     assert {at: (r.key, r.value) for at, r in kept.items()} == lane.log()
     assert all(escape_headers(list(r.headers)) == escape_headers(headers) for r in kept.values())

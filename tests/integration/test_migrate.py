@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 from tests.integration.cutover import (
@@ -16,13 +15,12 @@ from tests.integration.cutover import (
     produce_both,
     read_all,
 )
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import count_certified, fail, list_gaps, replay, skip_to
 
 from onceover.errors import ContractChangedError, TransientError, UsageError
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 
 
 def test_cutover_is_certified_on_both_sides_without_repair(lanes: Lanes) -> None:
@@ -54,14 +52,14 @@ def test_cutover_is_certified_on_both_sides_without_repair(lanes: Lanes) -> None
     assert (detection.failed, detection.findings, detection.certified) == ((), (), 8), "up to 12:50"
     assert lane.aggregates() == compute_expected(lane, {0: 23, 1: 23})
     assert lane.aggregates()[(0.0, "a")][3] is None, "records before the cutover have no count of big ones"
-    with lane.ledger() as ledger:
-        kept = ledger.execute(
-            "SELECT version, who, why FROM onceover.contract WHERE pipeline = %s ORDER BY version", [lane.name]
-        ).fetchall()
-        stated = ledger.execute(
-            "SELECT contract_version AS v, count(*) AS n FROM onceover.certificate WHERE pipeline = %s GROUP BY 1 "
-            "ORDER BY 1", [lane.name],
-        ).fetchall()  # fmt: skip
+    kept = lane.query(
+        "SELECT version, who, why FROM onceover.contract WHERE pipeline = %s ORDER BY version", [lane.name]
+    )
+    stated = lane.query(
+        "SELECT contract_version AS v, count(*) AS n FROM onceover.certificate WHERE pipeline = %s GROUP BY 1 "
+        "ORDER BY 1",
+        [lane.name],
+    )
     assert [tuple(row.values()) for row in kept] == [(1, None, None), (2, "me", "a test")]
     assert [tuple(row.values()) for row in stated] == [(1, 2), (2, 8)]
     lane.toml.write_text(new_toml.replace('idle_after = "1h"', 'idle_after = "1ms"'))
@@ -161,8 +159,7 @@ def test_hole_across_the_cutover_is_reread_in_two_parts(lanes: Lanes) -> None:
     assert cutovers == {0: 10}
     lane.produce([event(n, amount=n) for n in range(10, 25)])
     skip_to(lane, 17)
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     assert list_gaps(lane) == [(5, 17, "lost")]
     lane.toml.write_text(lane.toml.read_text().replace("value.at + 60000", "value.at + 120000"))
     with pytest.raises(UsageError, match=f"onceover holes {lane.name}"):

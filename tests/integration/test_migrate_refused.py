@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.integration.cutover import change_contract, compute_expected, list_cutovers, migrate
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import replay, wait_for_lease_end
 
 from onceover.detection.certify import certify_from_ledger
@@ -31,7 +30,6 @@ from onceover.repair.progress import WindowProgress
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
-Lanes = Callable[..., Lane]
 
 
 def repair_as(lane: Lane, entry: RegisteredPipeline, request_id: int) -> RepairOutcome:
@@ -48,8 +46,7 @@ def repair_as(lane: Lane, entry: RegisteredPipeline, request_id: int) -> RepairO
 
 def test_migration_is_refused_for_other_keys_and_beside_ingest(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(1)])
-    lane.ingest()
+    lane.land([event(1)])
     text = lane.toml.read_text()
     for old, new, why in (
         ("window_minutes = 5", "window_minutes = 10", "window_minutes"),
@@ -108,8 +105,7 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
 
 def test_killed_migration_leaves_nothing_and_is_repeated(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(5)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(5)])
     change_contract(lane)
     command = [str(Path(sys.executable).with_name("onceover")), "pipelines", "migrate", lane.name, "--json"]
     command += ["--reason", "a test"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.integration.lane import EVENTS, Lane, event
+from tests.integration.lane import EVENTS, Lanes, event
 from tests.integration.poison import read_reasons
 from tests.integration.releases import release
 
@@ -23,7 +23,7 @@ DEEP = "ab " * 66_000
 """A key of 200,000 characters: Java's regular expressions recurse once a character or two."""
 
 
-def test_record_that_overflows_the_stack_is_quarantined_alone(lanes: Callable[..., Lane]) -> None:
+def test_record_that_overflows_the_stack_is_quarantined_alone(lanes: Lanes) -> None:
     lane = lanes(REGEX, partitions=2)
     lane.produce([event(1, "a"), event(1, DEEP, 100), event(2, "b"), event(2, DEEP, 100), event(3, "a", 2)])
     lane.produce([event(4, "a")], kafka_partition=1)
@@ -47,11 +47,10 @@ def test_record_that_overflows_the_stack_is_quarantined_alone(lanes: Callable[..
 
 
 @pytest.mark.rare
-def test_release_leaves_a_record_that_overflows_the_stack(lanes: Callable[..., Lane]) -> None:
+def test_release_leaves_a_record_that_overflows_the_stack(lanes: Lanes) -> None:
     lane = lanes(EVENTS.replace('["at", "kind"]', '["at", "kind", "amount"]'))
     without = [event(n, kind).replace(b', "amount": 1', b"") for n, kind in ((1, "a"), (2, DEEP), (3, "b"))]
-    lane.produce(without)
-    lane.ingest()
+    lane.land(without)
     text = lane.toml.read_text().replace('["at", "kind", "amount"]', '["at", "kind"]')
     lane.toml.write_text(text.replace('"value.kind"', KEY))
     lane.migrate()

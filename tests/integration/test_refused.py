@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 from tests.integration.compaction import list_states
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lanes, event
 from tests.integration.planted_failures import minutes, replay
 
 from onceover.errors import ContractChangedError
@@ -17,7 +16,6 @@ from onceover.model.window import from_ms
 from onceover.repair.proof import prove
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
 def test_repairs_of_one_window_publish_once(lanes: Lanes) -> None:
@@ -40,11 +38,11 @@ def test_window_held_by_another_repair_is_not_reported_done(lanes: Lanes) -> Non
     replay(lane)
     lane.ingest()
     request = lane.detect().request_id or 0
-    with lane.ledger() as ledger:
-        ledger.execute(
-            "UPDATE onceover.\"window\" SET claimed_by = 'request:9', claimed_until = now() + interval '1 minute' "
-            "WHERE pipeline = %s", [lane.name],
-        )  # fmt: skip
+    lane.query(
+        "UPDATE onceover.\"window\" SET claimed_by = 'request:9', claimed_until = now() + interval '1 minute' "
+        "WHERE pipeline = %s",
+        [lane.name],
+    )
     done = lane.repair(request)
     assert (done.left, done.unneeded) == ((("2026-03-01T12:00Z", "being repaired by request:9"),), ())
 
@@ -99,8 +97,7 @@ def test_corrupt_file_fails_its_own_window_and_then_blocks_it(lanes: Lanes) -> N
 
 def test_missing_raw_never_empties_a_window(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(5)])
-    lane.ingest()
+    lane.land([event(n) for n in range(5)])
     lane.detect()
     before = lane.aggregates()
     lane.hdfs().delete(lane.layout.window_file(from_ms(NOON_MS)))
@@ -132,11 +129,9 @@ def test_offsets_ahead_leave_a_hole_and_close_no_window_beyond(lanes: Lanes) -> 
 @pytest.mark.rare
 def test_torn_tail_costs_no_other_record(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(0)])
-    lane.ingest()
+    lane.land([event(0)])
     lane.hdfs().write(lane.layout.window_file(from_ms(NOON_MS)), b"\n00000001-00000-000000000000", append=True)
-    lane.produce([event(1)])
-    lane.ingest()
+    lane.land([event(1)])
     detection = lane.detect()
     assert [f.kind for f in detection.failed[0].findings] == [Kind.UNACCOUNTED_BYTES, Kind.LATE]
     confirmation = lane.repair(detection.request_id or 0)
@@ -146,8 +141,7 @@ def test_torn_tail_costs_no_other_record(lanes: Lanes) -> None:
 
 def test_changed_contract_is_refused_by_name(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(0)])
-    lane.ingest()
+    lane.land([event(0)])
     lane.toml.write_text(lane.toml.read_text().replace("window_minutes = 5", "window_minutes = 10"))
     with pytest.raises(ContractChangedError, match="window_minutes"):
         lane.detect()

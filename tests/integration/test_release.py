@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 
 import pytest
 from tests.integration.cutover import MINUTE_MS, assert_proved
 from tests.integration.extras import Death, accept_loss, die_after, repair
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import count_certified, expire, minutes, replay
 from tests.integration.program import as_json, run
 from tests.integration.releases import (
@@ -35,7 +34,6 @@ from onceover.model.window import from_ms
 from onceover.quarantine.release_job import CONFLICT, EXPIRED, UNACCOUNTED
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
 @pytest.mark.rare
@@ -72,8 +70,7 @@ def test_release_lands_once_and_is_certified_without_repair(lanes: Lanes) -> Non
 @pytest.mark.rare
 def test_release_that_dies_after_its_append_blocks_no_window(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([make_nameless(n, n) for n in range(3)])
-    lane.ingest()
+    lane.land([make_nameless(n, n) for n in range(3)])
     accept_nameless(lane)
     with open_release(lane) as (ledger, run), as_driver(ledger, lane.name, "test") as epoch:
         found = run.plan(lane.files().list_quarantine_days(), None)
@@ -118,8 +115,7 @@ def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     accept_nameless(lane)  # nothing has changed
     lane.toml.write_text(lane.toml.read_text().replace("'none'", "'later'"))
     accept_nameless(lane)
-    lane.produce([make_nameless(26)])
-    lane.ingest()
+    lane.land([make_nameless(26)])
     again = lane.detect(minutes(0, 30), force=True)
     assert lane.repair(again.request_id or 0).failed == ()
     third = {**compute_expected(lane), (25.0, "later"): (1, 1, 1)}
@@ -137,8 +133,7 @@ def count_records(lane: Lane, window: str) -> int:
 @pytest.mark.rare
 def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(1), make_nameless(2), make_nameless(3), make_nameless(8), event(9), event(16)])
-    lane.ingest()
+    lane.land([event(1), make_nameless(2), make_nameless(3), make_nameless(8), event(9), event(16)])
     lane.detect()
     day = next(iter(lane.files().list_quarantine_days()))
     (known,) = (found for _, found in lane.lines() if found.record.offset == 1)
@@ -147,11 +142,10 @@ def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     path = lane.layout.quarantine_file(day)
     lane.store().append(path, [encode_append(other, unlanded)])
     before = lane.raw()
-    with lane.ledger() as ledger:
-        ledger.execute(
-            'UPDATE onceover."window" SET expired_at = now() WHERE pipeline = %s AND window_start = %s',
-            [lane.name, from_ms(NOON_MS + 5 * MINUTE_MS)],
-        )
+    lane.query(
+        'UPDATE onceover."window" SET expired_at = now() WHERE pipeline = %s AND window_start = %s',
+        [lane.name, from_ms(NOON_MS + 5 * MINUTE_MS)],
+    )
     accept_nameless(lane)
     found = release(lane)
     assert found.left == {CONFLICT: 1, UNACCOUNTED: 1, EXPIRED: 1}
@@ -169,8 +163,7 @@ def test_quarantined_record_of_an_accepted_loss_is_released(lanes: Lanes) -> Non
     right = compute_expected(lane)
     die_after(lane, Step.APPENDED)
     expire(lane, 2)
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     accept_loss(lane, 0, 2)
     accept_nameless(lane)
     assert sum(release(lane).windows.values()) == 1
@@ -184,8 +177,7 @@ def test_quarantined_record_of_an_accepted_loss_is_released(lanes: Lanes) -> Non
 @pytest.mark.rare
 def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(1), make_nameless(2), make_nameless(3)])
-    lane.ingest()
+    lane.land([event(1), make_nameless(2), make_nameless(3)])
     accept_nameless(lane)
     with lane.driver():
         with pytest.raises(BusyError):
@@ -209,8 +201,7 @@ def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) ->
 @pytest.mark.rare
 def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(1), make_nameless(2), make_nameless(8), b"{"])
-    lane.ingest()
+    lane.land([event(1), make_nameless(2), make_nameless(8), b"{"])
     accept_nameless(lane)
     assert (run("quarantine", lane.name, "release").returncode, count_quarantined(lane)) == (2, (3, 0)), (
         "no reason was given"

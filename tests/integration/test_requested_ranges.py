@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
 from tests.conftest import pause_when_all_have_ended
 from tests.integration.compaction import list_states
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import replay
 
 from onceover.config.airflow import POOL
@@ -18,7 +17,6 @@ from onceover.model.window import from_ms, to_ms
 from onceover_local.airflow_rest import AirflowRest, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 YESTERDAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
 
 
@@ -37,9 +35,8 @@ def backfill_yesterday(airflow: AirflowRest, lane: Lane, reprocess: str = "none"
 
 
 def list_requesters(lane: Lane) -> list[str]:
-    with lane.ledger() as ledger:
-        query = "SELECT who FROM onceover.repair_request WHERE pipeline = %s ORDER BY request_id"
-        return [row["who"] for row in ledger.execute(query, [lane.name])]
+    query = "SELECT who FROM onceover.repair_request WHERE pipeline = %s ORDER BY request_id"
+    return [row["who"] for row in lane.query(query, [lane.name])]
 
 
 def test_backfill_by_the_forms_defaults_repairs_yesterday(lanes: Lanes, airflow: AirflowRest) -> None:
@@ -72,8 +69,7 @@ def test_backfill_by_the_forms_defaults_repairs_yesterday(lanes: Lanes, airflow:
 
 def test_run_on_call_whose_window_fails_is_red_and_says_why(lanes: Lanes, airflow: AirflowRest) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(3)])
-    lane.ingest()
+    lane.land([event(n) for n in range(3)])
     lane.detect()
     path = lane.layout.window_file(from_ms(NOON_MS))
     with lane.hdfs().read(path) as reader:
@@ -98,8 +94,7 @@ def test_run_on_call_whose_window_fails_is_red_and_says_why(lanes: Lanes, airflo
 def test_repair_that_waits_holds_up_no_detection(lanes: Lanes, airflow: AirflowRest) -> None:
     slow, other = lanes(), lanes()
     for lane in (slow, other):
-        lane.produce([event(n) for n in range(3)])
-        lane.ingest()
+        lane.land([event(n) for n in range(3)])
         lane.detect()
     wait_for(lambda: other.name in airflow.choices("repair_on_call", "pipeline"), 120, "the DAGs to know both")
     set_slots(airflow, 0)  # none is free, as while a long repair runs

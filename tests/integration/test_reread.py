@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.integration.compaction import expire_text
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import backdate, count_certified, expire, lose_ledger, minutes, spoil
 from tests.integration.program import as_json, run
 
@@ -18,15 +16,13 @@ from onceover.ledger.drivers import Heartbeat
 from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 RIGHT = {(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10)}
 
 
 def make_certified(lanes: Lanes, most: int = 100_000) -> Lane:
     """Make a lane of three certified windows of five records each."""
     lane = lanes(most=most)
-    lane.produce([event(n, amount=n) for n in range(15)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(15)])
     assert lane.detect().certified == 3
     return lane
 

@@ -3,8 +3,6 @@ or declared expired, by the commands that `explain` names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.integration.compaction import (
     EACH,
@@ -17,7 +15,7 @@ from tests.integration.compaction import (
     spoil_rows,
 )
 from tests.integration.extras import accept_loss, repair
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import expire, minutes
 from tests.integration.program import as_json, run
 from tests.integration.restored_ledger import backed_up
@@ -25,7 +23,6 @@ from tests.integration.restored_ledger import backed_up
 from onceover.errors import UsageError
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
 def block_all(lane: Lane) -> None:
@@ -84,12 +81,10 @@ def test_late_text_beside_a_found_compacted_file_counts_too(lanes: Lanes) -> Non
         lane.compact()
         expire_text(lane)
         restore(lane)
-        lane.produce([event(1, "late")] * 1_500)
-        lane.ingest()
+        lane.land([event(1, "late")] * 1_500)
         assert lane.files().read_lengths([NOON])[NOON] > lengths[NOON], "longer than the text that is gone"
         assert [one.found for one in lane.compact()] == [True, True]
-        lane.produce([event(6, "late")])
-        lane.ingest()
+        lane.land([event(6, "late")])
         assert lane.detect().certified == 2
         assert all(lane.verify(start)["equal"] for start in (NOON, FIVE_PAST))
         assert [lane.aggregates()[(minute, "late")][0] for minute in (0.0, 5.0)] == [1_500, 1]
@@ -144,21 +139,18 @@ def test_missing_text_of_changed_rows_is_not_declared(lanes: Lanes) -> None:
 def test_record_in_an_unknown_compacted_file_is_no_loss(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
     with backed_up() as restore:
-        lane.produce([event(1, "late")] * 5)
-        lane.ingest()
+        lane.land([event(1, "late")] * 5)
         repair(lane)
         assert all(one.why is None for one in lane.compact())
         assert expire_text(lane) == 2
         expire(lane, EACH + 5)
         right = lane.aggregates()
         restore(lane)
-        with lane.driver() as driver:
-            driver.turn()
+        lane.turn()
         with pytest.raises(UsageError, match=f"onceover ledger rebuild {lane.name}"):
             accept_loss(lane, EACH, EACH + 5)
 
-        with lane.ledger() as ledger:
-            ledger.execute("DROP SCHEMA onceover CASCADE")
+        lane.query("DROP SCHEMA onceover CASCADE")
         assert lane.rebuild().written.records == 2 * EACH + 5
         lane.ingest()
         repair(lane)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from psycopg.types.json import Jsonb
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import append, backdate, replay
 from tests.integration.planted_failures import expire as expire_log
 from tests.integration.program import as_json, run
@@ -23,7 +23,6 @@ from onceover.retention import expire
 from onceover.retention.expire import carry_out
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FIVE_PAST = NOON + timedelta(minutes=5)
 KEEPS = '\n[storage]\nretention = "30d"'
@@ -35,8 +34,7 @@ def lane(lanes: Lanes) -> Lane:
     made = lanes()
     text = made.toml.read_text()
     made.toml.write_text(text.replace("\n[storage]", KEEPS) if "[storage]" in text else f"{text}{KEEPS}\n")
-    made.produce([event(1), event(6), b"rubbish"])
-    made.ingest()
+    made.land([event(1), event(6), b"rubbish"])
     made.detect()
     made.produce([event(11), event(11)])
     replay(made)
@@ -84,10 +82,7 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
     assert aside == {"expired/2026-03-01/1200.log", "expired/2026-03-01/1205.log"}
     assert {name for name in list_files(lane) if not name.startswith("expired")} == {"2026-03-01/1210.log"}
     assert as_json("retention", lane.name)["expired"] == 0, "run again it finds nothing"
-    with lane.ledger() as ledger:
-        ledger.execute(
-            "UPDATE onceover.expiry SET moved_at = moved_at - interval '25 hours' WHERE pipeline = %s", [lane.name]
-        )
+    lane.query("UPDATE onceover.expiry SET moved_at = moved_at - interval '25 hours' WHERE pipeline = %s", [lane.name])
     as_json("retention", lane.name)
     assert list_files(lane) == {"2026-03-01/1210.log"}, "deleted a day later"
     assert lane.files().expired.read() == {NOON, FIVE_PAST}, "a rebuilt ledger knows them"
@@ -139,8 +134,7 @@ def test_records_appended_after_expiry_began_keep_their_raw(lane: Lane) -> None:
 @pytest.mark.rare
 def test_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> None:
     as_json("retention", lane.name)
-    lane.produce([event(2)])
-    lane.ingest()
+    lane.land([event(2)])
     assert lane.aggregates()[(0.0, "a")][0] == 2
     assert "2026-03-01/1200.log" in list_files(lane)
     assert as_json("retention", lane.name)["expired"] == 0, "uncertified windows stay"
@@ -156,8 +150,7 @@ def test_killed_expiry_resumes_between_its_steps(lane: Lane) -> None:
         lane.files().set_aside(lane.layout.window_file(NOON), noon.expiry_id)  # and the driver dies before noting that
         ledger.execute('UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
                        [lane.name, NOON])  # fmt: skip
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     assert {name for name in list_files(lane) if "expired" not in name} == {"2026-03-01/1210.log"}
     with lane.ledger() as ledger:
         assert expiries.count_files_to_move(ledger, lane.name) == 0
@@ -195,10 +188,9 @@ def test_late_record_in_a_moved_file_is_brought_back(
     lane.repair(lane.detect().request_id or 0)
     assert list_states(lane)[0] == "certified"
     assert lane.aggregates()[(0.0, "a")][0] == 2
-    with lane.ledger() as ledger:
-        kept = ledger.execute(
-            "SELECT state, kept_at IS NOT NULL AS kept FROM onceover.expiry WHERE expiry_id = %s", [noon.expiry_id]
-        ).fetchall()
+    kept = lane.query(
+        "SELECT state, kept_at IS NOT NULL AS kept FROM onceover.expiry WHERE expiry_id = %s", [noon.expiry_id]
+    )
     assert kept == [{"state": "dropped", "kept": True}]
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.other_ledger import copy_ledger, make_ledger
 from tests.integration.planted_failures import minutes
 from tests.integration.program import run
@@ -60,11 +60,10 @@ def take_root(lane: Lane, *options: str) -> tuple[int, str]:
 
 
 @pytest.fixture
-def lane(lanes: Callable[..., Lane]) -> Lane:
+def lane(lanes: Lanes) -> Lane:
     """A pipeline with 10 records landed in two windows."""
     made = lanes()
-    made.produce([event(n) for n in range(10)])
-    made.ingest()
+    made.land([event(n) for n in range(10)])
     return made
 
 
@@ -97,10 +96,9 @@ def test_copied_ledger_is_refused_until_it_takes_the_root(lane: Lane, monkeypatc
     code, said = take_root(lane)
     assert code == 0, said
     lane.ingest()
-    with lane.ledger() as ledger:
-        rows = ledger.execute(  # the copy holds what other pipelines wrote
-            "SELECT why, detail FROM onceover.action WHERE pipeline = %s AND kind = 'take over raw'", [lane.name]
-        ).fetchall()
+    rows = lane.query(
+        "SELECT why, detail FROM onceover.action WHERE pipeline = %s AND kind = 'take over raw'", [lane.name]
+    )
     assert [row["why"] for row in rows] == ["a test"]
     detail = rows[0]["detail"]
     assert detail["before"]["database"] != detail["after"]["database"] == read_marker(lane).ledger.database
@@ -111,26 +109,20 @@ def test_copied_ledger_is_refused_until_it_takes_the_root(lane: Lane, monkeypatc
 @contextmanager
 def cloned(lane: Lane) -> Iterator[None]:
     """Clone the ledger, as a copied file system does, and leave the clone as the ledger after the block."""
-    with lane.ledger() as ledger:
-        before = ledger.execute(
-            "SELECT max(epoch) AS epoch FROM onceover.driver WHERE pipeline = %s", [lane.name]
-        ).fetchone()
-        assert before
+    (before,) = lane.query("SELECT max(epoch) AS epoch FROM onceover.driver WHERE pipeline = %s", [lane.name])
     yield
-    with lane.ledger() as ledger:
-        ledger.execute("DELETE FROM onceover.driver WHERE pipeline = %s AND epoch > %s", [lane.name, before["epoch"]])
-        ledger.execute(
-            "UPDATE onceover.driver SET superseded_at = NULL WHERE pipeline = %s AND epoch = %s",
-            [lane.name, before["epoch"]],
-        )
+    lane.query("DELETE FROM onceover.driver WHERE pipeline = %s AND epoch > %s", [lane.name, before["epoch"]])
+    lane.query(
+        "UPDATE onceover.driver SET superseded_at = NULL WHERE pipeline = %s AND epoch = %s",
+        [lane.name, before["epoch"]],
+    )
 
 
 @pytest.mark.largest
 @pytest.mark.rare
 def test_ledger_restored_behind_the_last_driver_is_refused(lane: Lane) -> None:
     with cloned(lane):
-        lane.produce([event(20)])
-        lane.ingest()
+        lane.land([event(20)])
     assert find_problem(lane) is RootProblem.RESTORED_LEDGER
     assert take_root(lane)[0] == 0
     assert find_problem(lane) is None
@@ -201,29 +193,23 @@ def test_partition_that_the_ledger_lost_begins_at_the_marker(lane: Lane, monkeyp
     restored = copy_ledger()
     admin = AdminClient({"bootstrap.servers": address("kafka")})
     admin.create_partitions([NewPartitions(lane.topic, 2)])[lane.topic].result(30)
-    lane.produce([event(n) for n in range(10)], 1)
-    lane.ingest()
+    lane.land([event(n) for n in range(10)], 1)
     assert sorted((at.kafka_partition, origin) for at, origin in read_marker(lane).origins.items()) == [(0, 0), (1, 0)]
     for future in admin.delete_records([TopicPartition(lane.topic, 1, 4)]).values():
         future.result(30)
     lane.produce([event(30)], 1)
     monkeypatch.setenv("ONCEOVER_POSTGRES", restored)
     assert take_root(lane)[0] == 0
-    with lane.driver() as driver:
-        driver.turn()
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            "SELECT origin FROM onceover.kafka_partition WHERE pipeline = %s AND kafka_partition = 1", [lane.name]
-        ).fetchone()
-    assert row
+    lane.turn()
+    (row,) = lane.query(
+        "SELECT origin FROM onceover.kafka_partition WHERE pipeline = %s AND kafka_partition = 1", [lane.name]
+    )
     assert row["origin"] == 0, "not where the log begins now"
 
 
 @pytest.mark.largest
 @pytest.mark.rare
-def test_two_ledgers_on_an_empty_root_have_one_winner(
-    lanes: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_ledgers_on_an_empty_root_have_one_winner(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane, other = lanes(), make_ledger()
     lane.produce([event(1)])
     with lane.driver():
@@ -236,11 +222,10 @@ def test_two_ledgers_on_an_empty_root_have_one_winner(
 
 @pytest.mark.largest
 @pytest.mark.rare
-def test_rows_of_an_earlier_pipeline_are_refused(lanes: Callable[..., Lane]) -> None:
+def test_rows_of_an_earlier_pipeline_are_refused(lanes: Lanes) -> None:
     lane = lanes()
-    with lane.ledger() as ledger:
-        ledger.execute(f"CREATE TABLE aggregates.{lane.name} (n int)")
-        ledger.execute(f"INSERT INTO aggregates.{lane.name} VALUES (1)")
+    lane.query(f"CREATE TABLE aggregates.{lane.name} (n int)")
+    lane.query(f"INSERT INTO aggregates.{lane.name} VALUES (1)")
     with pytest.raises(RootRefusedError, match="has rows"):
         lane.detect()
 

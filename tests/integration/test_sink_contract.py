@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 from tests.integration import test_main_path as main_path
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lanes, event
 from tests.integration.sink_kills import find_kinds, kill_after
 
 from onceover.fault_points import FaultPoint, Step
@@ -22,7 +22,6 @@ from onceover.model import pipeline
 from onceover.model.finding_kinds import Kind
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 NAME = "land_first"
 
 
@@ -74,8 +73,7 @@ def test_sink_under_kills_loses_nothing_and_is_repaired(third: Lanes, sink: str)
     assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
     assert len(lane.repair(lane.detect().request_id or 0).confirmed) == 2
     assert lane.aggregates() == {(0.0, "a"): (sent, sent, 1), (5.0, "a"): (sent, sent, 1)}
-    with lane.ledger() as ledger:
-        used = ledger.execute("SELECT DISTINCT sink FROM onceover.batch WHERE pipeline = %s", [lane.name]).fetchall()
+    used = lane.query("SELECT DISTINCT sink FROM onceover.batch WHERE pipeline = %s", [lane.name])
     assert [row["sink"] for row in used] == [sink]
 
 

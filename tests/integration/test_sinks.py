@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import lose_ledger
 from tests.integration.sink_kills import MISCOUNTED, TRANSACTIONAL, find_kinds, kill_after
 
@@ -17,7 +16,6 @@ from onceover.model.finding_kinds import Kind
 from onceover.model.pipeline import OFFSET_STORES
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
 def ingest_under_kills(lane: Lane) -> int:
@@ -43,7 +41,7 @@ def marks_of(store: str) -> tuple[pytest.MarkDecorator, ...]:
 
 
 @pytest.mark.parametrize("store", [pytest.param(store, marks=marks_of(store)) for store in OFFSET_STORES])
-def test_transactional_sink_counts_once_whenever_it_is_killed(over: Callable[..., Lane], store: str) -> None:
+def test_transactional_sink_counts_once_whenever_it_is_killed(over: Lanes, store: str) -> None:
     lane = over(store, more=TRANSACTIONAL)
     sent = ingest_under_kills(lane)
     require_right(lane, sent)
@@ -62,8 +60,7 @@ def test_append_sink_counts_twice_where_the_other_does_not(lanes: Lanes) -> None
 
 def test_transactional_sink_skips_what_a_store_forgot(lanes: Lanes) -> None:
     lane = lanes(more=TRANSACTIONAL)
-    lane.produce([event(n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n) for n in range(10)])
     with lane.driver() as driver:
         driver._offsets.store.save({0: 3}, "")  # another consumer of the group went back
         assert driver.turn().batch_id is None
@@ -75,8 +72,7 @@ def test_transactional_sink_skips_what_a_store_forgot(lanes: Lanes) -> None:
 
 def test_transactional_sink_aborts_on_offsets_landed_meanwhile(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes(more=TRANSACTIONAL)
-    lane.produce([event(n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n) for n in range(10)])
     with lane.driver() as driver:
         driver._offsets.store.save({0: 3}, "")
         with monkeypatch.context() as patch:  # as if the plan had been made before the landing
@@ -89,8 +85,7 @@ def test_transactional_sink_aborts_on_offsets_landed_meanwhile(lanes: Lanes, mon
 
 def test_transactional_hole_counts_once(lanes: Lanes) -> None:
     lane = lanes(more=TRANSACTIONAL)
-    lane.produce([event(n, amount=1) for n in range(5)])
-    lane.ingest()
+    lane.land([event(n, amount=1) for n in range(5)])
     lane.produce([event(n, amount=1) for n in range(5, 10)] + [event(0, amount=1)] * 10)
     with lane.driver() as driver:
         driver._offsets.store.save({0: 15}, "")  # the offset ran ahead: a hole
@@ -104,8 +99,7 @@ def test_transactional_hole_counts_once(lanes: Lanes) -> None:
 @pytest.mark.parametrize("sink", ["append", "transactional"])
 def test_old_offsets_after_a_cutover_count_by_their_own_contract(lanes: Lanes, sink: str) -> None:
     lane = lanes(more=f'sink = "{sink}"')
-    lane.produce([event(n, amount=1) for n in range(5)])
-    lane.ingest()
+    lane.land([event(n, amount=1) for n in range(5)])
     lane.produce([event(n, amount=1) for n in range(5, 10)])
     kill_after(lane, Step.BEGUN)  # so that the new contract begins behind what was begun
     measures = 'events = { count = "*" }'
@@ -132,8 +126,7 @@ def test_explain_names_the_sink_of_each_landing(lanes: Lanes) -> None:
     lane = lanes()
     for other in ("append", "transactional"):
         lane.toml.write_text(re.sub(r"\[ingest\]\n(sink.*\n)?", f'[ingest]\nsink = "{other}"\n', lane.toml.read_text()))
-        lane.produce([event(1)])
-        lane.ingest()
+        lane.land([event(1)])
     told = re.findall(r"(\w+) sink, ", lane.explain_text(0))
     assert told == [row["sink"] for row in lane.explain(0)["ledger"]["landings"]] == ["append", "transactional"]
     lose_ledger()

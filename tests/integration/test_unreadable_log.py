@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.integration.cut_logs import damage_batch, land_and_cut, produce_compressed
 from tests.integration.extras import repair
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lanes, event
 from tests.integration.planted_failures import count_certified
 from tests.integration.program import run
 
@@ -17,17 +15,15 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
 
 @pytest.mark.largest
-def test_record_that_nothing_reads_stops_no_cut_log(lanes: Callable[..., Lane], stack: Stack) -> None:
+def test_record_that_nothing_reads_stops_no_cut_log(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
     land_and_cut(lane, stack)
     lane.produce([event(11, amount=81)])
     produce_compressed(lane.topic, 1)
     lane.produce([event(n, amount=70 + n) for n in (12, 13)])
     damage_batch(stack, lane.topic)
-    with lane.driver() as driver:
-        for _ in range(4):
-            driver.turn()
-    where = f"{generation(lane)}-0:4-5"
+    lane.turn(4)
+    where = f"{lane.source()}:4-5"
     accept = ["accept-loss", lane.name, where, "--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:15Z"]
     done = run(*accept, "--unreadable", "--reason", "INC-7: damaged on disk")
     assert done.returncode == 0, done.stderr
@@ -40,9 +36,3 @@ def test_record_that_nothing_reads_stops_no_cut_log(lanes: Callable[..., Lane], 
     assert "that Kafka holds and no reader gets" in lane.explain_text(0)
     assert lane.audit()["equal"]
     assert lane.detect().judged == 0
-
-
-def generation(lane: Lane) -> str:
-    with lane.ledger() as ledger:
-        row = ledger.execute("SELECT generation FROM onceover.kafka_partition WHERE pipeline = %s", [lane.name])
-        return str(row.fetchall()[0]["generation"])
