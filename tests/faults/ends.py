@@ -10,7 +10,9 @@ from tests.integration.lane import Lane
 from tests.integration.planted_failures import count_certified
 
 from onceover.config.endpoints import address
+from onceover_demo.supervised import SupervisedJob
 from onceover_local.stack.part import get_json
+from onceover_local.stack.process import wait_for
 
 
 def assert_counts_once(lane: Lane, produced: Iterable[int]) -> None:
@@ -23,6 +25,19 @@ def assert_counts_once(lane: Lane, produced: Iterable[int]) -> None:
     assert count_certified(lane) == len(right)
     assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
     assert lane.detect().judged == 0
+
+
+def go_on(lane: Lane, ingest: SupervisedJob, produced: Iterable[int]) -> None:
+    """Require that the driver goes on by itself, to the end, and that each record counts once."""
+    wait_for(lambda: "idle, every window closed" in ingest.read_log(), 180, "the driver to go on")
+    assert ingest.stop() == 0
+    assert_counts_once(lane, produced)
+
+
+def fail_attempt(ingest: SupervisedJob) -> None:
+    """Let the held driver go on until one of its attempts has failed."""
+    ingest.resume()
+    wait_for(lambda: "attempt 1 of 5 failed" in ingest.read_log(), 180, "an attempt to fail")
 
 
 def end_lease(lane: Lane) -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.faults.conftest import Jobs
 from tests.faults.ends import assert_counts_once, end_lease
 from tests.faults.test_ingest_kills import read_group_offset
+from tests.integration.compaction import spoil_rows
 from tests.integration.extras import produce, repair, sum_up
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import (
@@ -80,7 +81,7 @@ def test_killed_commands_change_nothing_and_are_repeated(lanes: Lanes) -> None:
     replay(lane)
     lane.ingest()
     repair(lane)
-    lane.query(f"UPDATE aggregates.{lane.name} SET events = events + 1")
+    spoil_rows(lane)
     kill_while_it_waits(lane, of_table('"window"'), "sweep", lane.name)
     assert run("sweep", lane.name).returncode == 1
     take_under_kills(lane)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.faults.conftest import Jobs
+from tests.faults.conftest import Jobs, hold
 from tests.integration.lane import Lane, Lanes, event
 
 from onceover.fault_points import CompactStep
@@ -18,8 +18,7 @@ def test_killed_compaction_is_done_again_from_the_start(lanes: Lanes, jobs: Jobs
     assert lane.detect().certified == 3
     text = set(lane.raw())
     killed = jobs("compact.py", "--pipeline", lane.name, "--older-than-ms", "0", "--who", "test", "--why", "a test")
-    killed.start(stop_after=step, count=2 if step is CompactStep.PLACED else 1)
-    killed.wait_until_held(120)
+    hold(killed, step, count=2 if step is CompactStep.PLACED else 1)
     left = [name.startswith("compacting/") for name in lane.raw() if name.endswith(".zst")]
     assert sorted(left) == ([True] * 3 if step is CompactStep.WRITTEN else [False, False, True])
     killed.kill()

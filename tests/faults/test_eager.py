@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.faults.conftest import Jobs
+from tests.faults.conftest import Jobs, hold
+from tests.faults.ends import end_lease
 from tests.integration.lane import Lanes, event
 from tests.integration.planted_failures import count_certified
 
@@ -17,10 +18,9 @@ EAGER = "[repair]\neager = true"
 def test_eager_ingest_repairs_what_a_crash_miscounted(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(idle_after="1s", more=EAGER)
     lane.produce([event(n, amount=1) for n in range(10)])
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=Step.INCREMENTED)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.INCREMENTED)
     ingest.kill()
+    end_lease(lane)
     ingest.start()
     wait_for(lambda: count_certified(lane) == 2, 120, "both windows to be certified")
     assert ingest.stop() == 0

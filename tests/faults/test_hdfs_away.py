@@ -7,8 +7,8 @@ from urllib.parse import urlparse
 
 import pytest
 import requests
-from tests.faults.conftest import Jobs
-from tests.faults.ends import assert_counts_once, find_datanode, pad
+from tests.faults.conftest import Jobs, hold
+from tests.faults.ends import assert_counts_once, fail_attempt, find_datanode, go_on, pad
 from tests.faults.held_appends import append_held_midway
 from tests.faults.proxy import CutError, Proxy
 from tests.integration.extras import produce
@@ -18,7 +18,6 @@ from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.fault_points import Step
 from onceover_local.stack import Stack
-from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 NO_QUOTA = -1
@@ -34,26 +33,19 @@ def test_namenode_killed_in_mid_append_costs_no_record(lanes: Lanes, jobs: Jobs,
         stack.kill_part("namenode")
         stack.start_part("namenode")
         go_on.set()
-        wait_for(lambda: "idle, every window closed" in ingest.read_log(), 120, "the driver to go on")
-        assert ingest.stop() == 0
-    assert_counts_once(lane, range(60))
+        go_on(lane, ingest, range(60))
 
 
 def test_all_datanodes_away_fail_the_attempt_alone(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
     lane = lanes()
     produce(lane, range(10))
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=Step.BEGUN)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.BEGUN)
     stack.kill_part("datanode1")
     try:
-        ingest.resume()
-        wait_for(lambda: "attempt 1 of 5 failed" in ingest.read_log(), 120, "an attempt to fail")
+        fail_attempt(ingest)
     finally:
         stack.start_part("datanode1")
-    wait_for(lambda: "idle, every window closed" in ingest.read_log(), 120, "the driver to go on")
-    assert ingest.stop() == 0
-    assert_counts_once(lane, range(10))
+    go_on(lane, ingest, range(10))
 
 
 def set_space_quota(lane: Lane, size: int) -> None:
@@ -66,18 +58,13 @@ def set_space_quota(lane: Lane, size: int) -> None:
 def test_hdfs_over_quota_is_named_and_costs_no_record(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes()
     produce(lane, range(10))
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=Step.BEGUN)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.BEGUN)
     set_space_quota(lane, 1000)
-    ingest.resume()
-    wait_for(lambda: "attempt 1 of 5 failed" in ingest.read_log(), 120, "an attempt to fail")
+    fail_attempt(ingest)
     set_space_quota(lane, NO_QUOTA)
     (failed,) = (line for line in ingest.read_log().splitlines() if "attempt 1 of 5" in line)
     assert "quota" in failed
-    wait_for(lambda: "idle, every window closed" in ingest.read_log(), 120, "the driver to go on")
-    assert ingest.stop() == 0
-    assert_counts_once(lane, range(10))
+    go_on(lane, ingest, range(10))
 
 
 def test_append_whose_reply_is_lost_is_read_again(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:

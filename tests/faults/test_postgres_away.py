@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.faults.conftest import Jobs
+from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import assert_counts_once
 from tests.faults.proxy import Proxy
 from tests.integration.extras import produce, sum_up
@@ -25,9 +25,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 def test_postgres_killed_in_mid_batch_ends_the_driver(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
     lane = lanes()
     produce(lane, range(10))
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=Step.APPENDED)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.APPENDED)
     stack.kill_part("postgres")
     stack.start_part("postgres")
     ingest.resume()
@@ -58,9 +56,7 @@ def locked_windows(lane: Lane) -> Iterator[Callable[[], int]]:
 def test_connection_cut_inside_an_increment_undoes_it(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes()
     produce(lane, range(10))
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=Step.APPENDED)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.APPENDED)
     with locked_windows(lane) as terminate:
         ingest.resume()
         assert terminate() > 0
@@ -78,9 +74,7 @@ def test_connection_cut_inside_a_publish_undoes_it(lanes: Lanes, jobs: Jobs) -> 
     wrong = lane.aggregates()
     assert wrong != sum_up(range(10))
     request = lane.detect().request_id
-    repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(request))
-    repair.start(stop_after=RepairStep.STAGED)
-    repair.wait_until_held(120)
+    repair = hold(jobs("repair.py", "--pipeline", lane.name, "--request", str(request)), RepairStep.STAGED)
     with locked_windows(lane) as terminate:
         repair.resume()
         assert terminate() > 0
@@ -107,9 +101,8 @@ def test_driver_cut_off_from_its_ledger_is_replaced(lanes: Lanes, jobs: Jobs) ->
     own = address("postgres")
     server = own.partition("@")[2].partition("/")[0]
     with Proxy(server, pass_or_hold, pass_or_hold) as proxy:
-        ingest = jobs("ingest.py", "--pipeline", lane.name)
-        ingest.start(stop_after=Step.APPENDED, environment={"ONCEOVER_POSTGRES": own.replace(server, proxy.address)})
-        ingest.wait_until_held(120)
+        environment = {"ONCEOVER_POSTGRES": own.replace(server, proxy.address)}
+        ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.APPENDED, environment=environment)
         is_open.clear()
         ingest.resume()
         assert held.wait(60)

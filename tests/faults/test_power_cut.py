@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.faults.conftest import Jobs
+from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import assert_counts_once
 from tests.faults.page_cache import PageCache, has_compiler
 from tests.integration.extras import produce
@@ -63,9 +63,7 @@ def append_and_cut_power(lane: Lane, jobs: Jobs, stack: Stack) -> None:
     produce(lane, range(10))
     lane.ingest()
     produce(lane, range(10, 20))
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=Step.APPENDED)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.APPENDED)
     parts = [part for part in stack.list_statuses() if part.group in SERVERS]
     assert {(part.group, part.state) for part in parts} == {(group, "up") for group in SERVERS}
     leaders = [psutil.Process(part.pid) for part in parts if part.pid]

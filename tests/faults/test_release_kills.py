@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.faults.conftest import Jobs
+from tests.faults.conftest import Jobs, hold
 from tests.integration.cutover import assert_proved
 from tests.integration.lane import Lanes
 from tests.integration.planted_failures import wait_for_lease_end
@@ -23,9 +23,7 @@ def test_killed_release_resumes_at_its_step(lanes: Lanes, jobs: Jobs, step: Step
     lane.detect()
     accept_nameless(lane)
     arguments = ("release.py", "--pipeline", lane.name, "--who", "test", "--why", "a test")
-    killed = jobs(*arguments)
-    killed.start(stop_after=step, count=2)
-    killed.wait_until_held(120)
+    killed = hold(jobs(*arguments), step, count=2)
     killed.kill()
     assert count_quarantined(lane)[1] == (10 if step is Step.LANDED else 5), "what has landed stays landed"
 

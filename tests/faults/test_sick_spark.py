@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psutil
 import pytest
-from tests.faults.conftest import Jobs
+from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import assert_counts_once, pad
 from tests.integration.extras import produce, repair
 from tests.integration.lane import Lane, Lanes, event
@@ -21,9 +21,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 def test_driver_whose_spark_hangs_is_replaced_once_it_is_killed(lanes: Lanes, jobs: Jobs, warm: WarmJobs) -> None:
     lane = lanes()
     produce(lane, range(10))
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=Step.BEGUN)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.BEGUN)
     (jvm,) = (p for p in psutil.Process(warm._process.pid).children() if "java" in p.name())
     jvm.suspend()
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from random import Random
 
-from tests.faults.conftest import Jobs
+from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import end_lease
 from tests.integration.extras import repair
 from tests.integration.lane import NOON_MS, Lane, event
@@ -98,9 +98,7 @@ def land_twice(walk: Walk) -> None:
 
 def kill_ingest(walk: Walk) -> None:
     walk.produce()
-    job = walk.jobs("ingest.py", "--pipeline", walk.lane.name)
-    job.start(stop_after=walk.chance.choice(list(Step)))
-    job.wait_until_held(120)
+    job = hold(walk.jobs("ingest.py", "--pipeline", walk.lane.name), walk.chance.choice(list(Step)))
     job.kill()
     end_lease(walk.lane)
 
@@ -111,8 +109,7 @@ def kill_repair(walk: Walk) -> None:
     request = walk.lane.detect().request_id
     assert request is not None
     job = walk.jobs("repair.py", "--pipeline", walk.lane.name, "--request", str(request))
-    job.start(stop_after=walk.chance.choice((RepairStep.CLAIMED, RepairStep.STAGED, RepairStep.PUBLISHED)))
-    job.wait_until_held(120)
+    hold(job, walk.chance.choice((RepairStep.CLAIMED, RepairStep.STAGED, RepairStep.PUBLISHED)))
     job.kill()
     assert walk.lane.repair(request).failed == ()
 

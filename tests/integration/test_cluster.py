@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.integration.compaction import spoil_rows
 from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import count_certified, minutes
 from tests.listening import LOOPBACKS, list_heard
@@ -151,7 +152,7 @@ def test_repair_outlives_a_worker_that_dies_while_it_folds(
     wait_until(ingest, lambda: "idle, every window closed" in ingest.read_log())
     assert ingest.stop() == 0
     right = compute_expected(values)
-    lane.query(f"UPDATE aggregates.{lane.name} SET events = events + 1")
+    spoil_rows(lane)
     request_id = lane.detect(minutes(0, 60), force=True).request_id
     repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(request_id))
     repair.start()

@@ -92,9 +92,8 @@ def test_long_work_says_what_it_reads_and_what_is_left(
 @pytest.mark.rare
 def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> None:
     path = lane.layout.window_file(NOON)
-    with lane.hdfs().read(path) as reader:
-        text = reader.read()
-    lane.hdfs().write(path, text.replace(b'"amount": 4}', b'"amount": 5}'), overwrite=True)
+    text = lane.read(path)
+    lane.overwrite(path, text.replace(b'"amount": 4}', b'"amount": 5}'))
     done = run("compact", lane.name, "--json")
     assert done.returncode == 1, done.stderr
     output = json.loads(done.stdout)

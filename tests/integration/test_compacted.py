@@ -142,8 +142,7 @@ def test_sweep_finds_missing_file_and_repair_waits_for_it(lane: Lane) -> None:
     made = {one.due.window_start: one.due for one in lane.compact()}
     expire_text(lane)
     path = lane.layout.compacted_file(NOON, made[NOON].digest)
-    with lane.hdfs().read(path) as reader:
-        content = reader.read()
+    content = lane.read(path)
     lane.hdfs().delete(path)
     (differing,) = lane.sweep().differing
     assert (differing.window_start, [f.kind for f in differing.findings]) == (NOON, [Kind.MISSING_FILE])
@@ -163,7 +162,7 @@ def delete(lane: Lane, path: str) -> None:
 
 
 def overwrite(lane: Lane, path: str) -> None:
-    lane.hdfs().write(path, b"x" * lane.hdfs().status(path)["length"], overwrite=True)
+    lane.overwrite(path, b"x" * lane.hdfs().status(path)["length"])
 
 
 def drop_record(lane: Lane, path: str) -> None:
@@ -171,7 +170,7 @@ def drop_record(lane: Lane, path: str) -> None:
     with lane.hdfs().read(path) as reader:
         (_, *lines) = decompress(reader.read()).splitlines(keepends=True)
     changed = b"".join(compress_lines(map(memoryview, lines)))
-    lane.hdfs().write(path, changed, overwrite=True)
+    lane.overwrite(path, changed)
     lane.query(
         'UPDATE onceover."window" SET compacted_bytes = %s WHERE pipeline = %s AND window_start = %s',
         [len(changed), lane.name, NOON],

@@ -41,7 +41,7 @@ def test_explain_names_what_evaluated_the_records(lanes: Lanes) -> None:
 
     lines = [line for name, line in lane.lines() if "quarantine" not in name]
     without = replace(lines[0], columns=None)
-    lane.hdfs().write(lane.layout.window_file(from_ms(NOON_MS)), encode_append(without, *lines[1:]), overwrite=True)
+    lane.overwrite(lane.layout.window_file(from_ms(NOON_MS)), encode_append(without, *lines[1:]))
     rows = lane.aggregates()
     assert (repair(lane), lane.aggregates()) == ((0, 5), rows)
     assert "0 records counted by the columns in their lines, and 5 by their Kafka values; " in lane.explain_text(0)

@@ -9,12 +9,15 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from tests.integration.compaction import list_states
+from tests.integration.extras import die_after
 from tests.integration.lane import NOON_MS, Lane, Lanes, event
-from tests.integration.planted_failures import append, copy_line, encode_line, fail, minutes, replay
+from tests.integration.planted_failures import append, copy_line, encode_line, minutes, replay
 
 from onceover.context import PipelineContext
-from onceover.errors import TransientError
 from onceover.explain.page import read_strip
+from onceover.fault_points import Step
+from onceover.ledger import expiries
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import from_ms
 from onceover.repair.freeze import freeze
@@ -42,10 +45,7 @@ def append_unaccounted(lane: Lane) -> None:
 
 def change_rows(lane: Lane) -> None:
     lane.produce(FIVE)
-    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land_batch", fail)
-        with pytest.raises(TransientError):
-            driver.turn()
+    die_after(lane, Step.INCREMENTED)
     lane.ingest()
 
 
@@ -132,10 +132,7 @@ def test_findings_of_one_window_are_named_and_repaired_at_once(lanes: Lanes) -> 
     lane.ingest()
     lane.detect()
     lane.produce([event(1, amount=1)])
-    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land_batch", fail)
-        with pytest.raises(TransientError):
-            driver.turn()
+    die_after(lane, Step.INCREMENTED)
     lane.ingest()
     append(lane, 0, copy_line(lane, 5))
     append(lane, 0, copy_line(lane, 0).replace(b'"amount"', b'"bmount"'))
@@ -164,15 +161,22 @@ def test_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
     lane.overwrite(path, content)
     assert lane.detect().certified == 1
 
+    lane.store().remove(path)
+    again = lane.detect(minutes(0, 5), force=True)
+    assert Kind.MISSING_FILE in [f.kind for f in again.failed[0].findings]
+    assert lane.repair(again.request_id or 0).confirmed == ()
+    assert lane.aggregates() == RIGHT
+    assert list_states(lane) == ["damaged"], "its certificate is valid, but raw would not give it again"
+    assert lane.explain(0)["state"] == "damaged"
+    with lane.ledger() as ledger:
+        assert expiries.list_expirable(ledger, lane.name, 0) == [], "retention keeps what is left of its raw"
+
 
 @pytest.mark.rare
 def test_unfinished_batch_is_named_until_a_driver_takes_over(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce(FIVE)
-    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ingest.micro_batch.MicroBatch.append", fail)
-        with pytest.raises(TransientError):
-            driver.turn()
+    die_after(lane, Step.BEGUN)
     assert [f.kind for f in lane.detect().findings] == [Kind.UNFINISHED_BATCH]
     lane.ingest()
     after = lane.detect()

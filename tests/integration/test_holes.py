@@ -42,6 +42,7 @@ def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
     with lane.driver() as driver:
         progress = [driver.turn(), driver.turn()][-1]
     assert not progress.every_window_closed, "windows beyond the hole wait, although the topic is idle"
+    assert progress.lag == {0: 0}, "skipped offsets are a hole, not lag"
     assert list_gaps(lane) == [(10, 17, "lost")]
 
     detection = lane.detect()
@@ -49,7 +50,7 @@ def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
     (gap,) = cast("list[dict[str, Any]]", finding.evidence["gaps"])
     assert (finding.kind, gap["reason"], gap["offsets"][2:]) == (Kind.HOLE, "lost", [10, 17])
     assert gap["likely_windows"] == [f"2026-03-01T12:{m:02}Z" for m in (0, 5, 15)]
-    assert len(detection.read_again) == 1
+    assert (len(detection.read_again), detection.judged, detection.open) == (1, 1, 2)
     lane.repair(detection.request_id or 0)
     assert list_gaps(lane) == []
     lane.ingest()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import Lane, Lanes, event
-from tests.integration.planted_failures import replay
+from tests.integration.planted_failures import lose_ledger, replay
 from tests.integration.program import run
 
 from onceover.config.endpoints import address
@@ -75,8 +75,7 @@ def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Lanes, number: i
     lane.produce([event(n) for n in range(20)])
     before, aggregates = certify(lane), lane.aggregates()
     lost = sorted(name for name in lane.raw())[number]
-    with connect(address("postgres"), "test") as ledger:
-        ledger.execute("DROP SCHEMA onceover CASCADE")
+    lose_ledger()
     lane.store().remove(f"{lane.layout.raw_root}/{lane.name}/{lost}")
     found = json.loads(rebuild(lane).stdout)
     assert (found["windows"], found["expired"], found["records"], len(found["holes"])) == (3, 1, 15, 1)
@@ -92,8 +91,7 @@ def test_ingest_on_an_empty_ledger_is_refused_then_rebuilt(lanes: Lanes) -> None
     lane = lanes(offset_store="postgres")
     lane.produce([event(n) for n in range(10)])
     before, aggregates = certify(lane), lane.aggregates()
-    with connect(address("postgres"), "test") as ledger:
-        ledger.execute("DROP SCHEMA onceover CASCADE")
+    lose_ledger()
     upgrade_schema(address("postgres"))
     with pytest.raises(RootRefusedError, match=f"onceover ledger rebuild {lane.name}"):
         lane.ingest()  # its offsets were in the ledger: it would read all again, on top of the existing rows

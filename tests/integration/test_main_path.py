@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from tests.integration.extras import die_after
 from tests.integration.lane import NOON_MS, Lanes, event
 from tests.integration.lane_fixtures import put_on_hbase
 from tests.integration.planted_failures import fail, minutes, replay
 
 from onceover.errors import TransientError
+from onceover.fault_points import Step
 from onceover.lines.escapes import escape_headers
 from onceover.model.finding_kinds import Kind
 from onceover.observability import snapshot
@@ -129,31 +131,13 @@ def test_late_record_reopens_its_window_certified_without_repair(lanes: Lanes) -
 def test_lines_of_a_failed_attempt_are_unaccounted_bytes_only(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
-    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ingest.sinks.increment", fail)
-        with pytest.raises(TransientError):
-            driver.turn()
+    die_after(lane, Step.APPENDED)
     assert len(lane.lines()) == 5, "the attempt's lines are there"
     lane.ingest()
     detection = lane.detect()
     assert [f.kind for f in detection.failed[0].findings] == [Kind.UNACCOUNTED_BYTES]
     confirmation = lane.repair(detection.request_id or 0)
     assert (confirmation.duplicates, len(confirmation.confirmed)) == (5, 1)
-    assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
-
-
-def test_aggregates_without_a_landing_are_a_mismatch(lanes: Lanes) -> None:
-    lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(5)])
-    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land_batch", fail)
-        with pytest.raises(TransientError):
-            driver.turn()
-    assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
-    lane.ingest()
-    detection = lane.detect()
-    assert {f.kind for f in detection.failed[0].findings} == {Kind.UNACCOUNTED_BYTES, Kind.AGGREGATE_MISMATCH}
-    lane.repair(detection.request_id or 0)
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
 
 

@@ -15,10 +15,12 @@ from tests.integration.cutover import (
     produce_both,
     read_all,
 )
+from tests.integration.extras import die_after
 from tests.integration.lane import Lane, Lanes, event
-from tests.integration.planted_failures import count_certified, fail, list_gaps, replay, skip_to
+from tests.integration.planted_failures import count_certified, list_gaps, replay, skip_to
 
-from onceover.errors import ContractChangedError, TransientError, UsageError
+from onceover.errors import ContractChangedError, UsageError
+from onceover.fault_points import Step
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
@@ -92,12 +94,7 @@ def test_failure_beside_a_cutover_is_repaired_by_own_contract(lanes: Lanes) -> N
     produce_both(lane, 0, 10)
     replay(lane)
     lane.produce([event(n, amount=n) for n in range(10, 15)])
-    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "onceover.ledger.batches.land_batch", fail
-        )  # its lines are in raw, and its counts in the aggregates
-        with pytest.raises(TransientError):
-            driver.turn()
+    die_after(lane, Step.INCREMENTED)  # its lines are in raw, and its counts in the aggregates
     change_contract(lane)
     cutovers = list_cutovers(migrate(lane))
     assert cutovers == {0: 15, 1: 10}, "a range whose reading began keeps the contract that dated its lines"
@@ -150,10 +147,7 @@ def test_hole_across_the_cutover_is_reread_in_two_parts(lanes: Lanes) -> None:
     lane.produce([event(n, amount=n) for n in range(5)])
     read_all(lane)
     lane.produce([event(n, amount=n) for n in range(5, 10)])
-    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land_batch", fail)
-        with pytest.raises(TransientError):
-            driver.turn()
+    die_after(lane, Step.INCREMENTED)
     change_contract(lane)
     cutovers = list_cutovers(migrate(lane))
     assert cutovers == {0: 10}

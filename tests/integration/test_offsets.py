@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.integration.lane import Lane, Lanes, event
-from tests.integration.planted_failures import append, expire, list_gaps
+from tests.integration.planted_failures import append, expire, list_gaps, skip_to
 from tests.integration.test_identity import recreate
 from tests.raw_lines import change_record, encode_append
 from typer.testing import CliRunner
@@ -79,8 +79,7 @@ def test_start_at_the_end_without_a_store_skips_reread_records(over: Lanes) -> N
 def test_records_expired_before_a_known_groups_start_are_a_hole(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
-    with lane.driver() as driver:
-        driver._offsets.store.save({0: 3}, "")  # another consumer stopped there
+    skip_to(lane, 3)  # another consumer stopped there
     expire(lane, 5)
     with lane.driver() as driver:
         assert driver.turn().records == 5

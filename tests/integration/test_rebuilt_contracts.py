@@ -24,9 +24,7 @@ from tests.integration.releases import compute_expected as compute_released
 from tests.integration.test_ledger_rebuild import certify
 from tests.raw_lines import change_record, encode_append
 
-from onceover.config.endpoints import address
 from onceover.errors import ContractChangedError, TerminalError, UsageError
-from onceover.ledger.database import connect
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import format_moment
 
@@ -34,8 +32,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
 
 
 def lose_ledger() -> None:
-    with connect(address("postgres"), "test") as ledger:
-        ledger.execute("DROP SCHEMA onceover CASCADE")
+    lose_ledger()
 
 
 def list_contract_files(lane: Lane) -> list[str]:
@@ -121,8 +118,7 @@ def test_rebuild_needs_the_contract_of_each_line(lanes: Lanes) -> None:
     other = replace(change_record(held, offset=7_000), contract="V9-0123456789abcdef")
     stranger = change_record(other, source=KafkaPartition("0badcafe", 0))
     path = lane.layout.window_file(minutes(0, 5).start)
-    with client.read(path) as reader:
-        whole = reader.read()
+    whole = lane.read(path)
     append(lane, 0, encode_append(stranger) + encode_append(other))
     with pytest.raises(TerminalError, match=rf"raw has 1 lines of V9-0123456789abcdef, as in {path}"):
         lane.rebuild()

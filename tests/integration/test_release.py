@@ -8,7 +8,7 @@ import pytest
 from tests.integration.cutover import MINUTE_MS, assert_proved
 from tests.integration.extras import Death, accept_loss, die_after, repair
 from tests.integration.lane import NOON_MS, Lane, Lanes, event
-from tests.integration.planted_failures import count_certified, expire, minutes, replay
+from tests.integration.planted_failures import count_certified, expire, lose_ledger, minutes, replay
 from tests.integration.program import as_json, run
 from tests.integration.releases import (
     accept_nameless,
@@ -24,10 +24,8 @@ from tests.integration.releases import (
 from tests.integration.test_ledger_rebuild import certify
 from tests.raw_lines import change_record, encode_append
 
-from onceover.config.endpoints import address
 from onceover.errors import BusyError, FencedError, TransientError
 from onceover.fault_points import FaultPoint, Step
-from onceover.ledger.database import connect
 from onceover.ledger.drivers import as_driver
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import from_ms
@@ -233,8 +231,7 @@ def test_lost_ledger_is_rebuilt_with_its_releases(lanes: Lanes) -> None:
     release(lane, most=5)
     before = certify(lane)
     assert (len(before), count_quarantined(lane)) == (4, (4, 12))
-    with connect(address("postgres"), "test") as ledger:
-        ledger.execute("DROP SCHEMA onceover CASCADE")
+    lose_ledger()
     rebuilt = as_json("ledger", "rebuild", lane.name)
     assert (rebuilt["windows"], rebuilt["records"], rebuilt["holes"]) == (4, 40, [])
     assert count_quarantined(lane) == (4, 12), "and none of them is released again"
@@ -251,8 +248,7 @@ def test_replay_and_release_after_a_rebuild_count_once(lanes: Lanes, replayed_fi
     lane = lanes(most=7)
     produce_mixed_in_one(lane)
     lane.ingest()
-    with connect(address("postgres"), "test") as ledger:
-        ledger.execute("DROP SCHEMA onceover CASCADE")
+    lose_ledger()
     assert lane.rebuild().written.records == 20
     accept_nameless(lane)
     if not replayed_first:

@@ -72,9 +72,8 @@ def test_run_on_call_whose_window_fails_is_red_and_says_why(lanes: Lanes, airflo
     lane.land([event(n) for n in range(3)])
     lane.detect()
     path = lane.layout.window_file(from_ms(NOON_MS))
-    with lane.hdfs().read(path) as reader:
-        content = reader.read()
-    lane.hdfs().write(path, content[:-9], overwrite=True)
+    content = lane.read(path)
+    lane.overwrite(path, content[:-9])
     wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 300, "the form to list the pipeline")
 
     asked = {"pipeline": lane.name, "from": "2026-03-01T12:00Z", "to": "2999-01-01T00:00Z", "reason": "it looks odd"}

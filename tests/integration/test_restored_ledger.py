@@ -16,7 +16,7 @@ from tests.integration.compaction import (
 )
 from tests.integration.extras import accept_loss, repair
 from tests.integration.lane import Lane, Lanes, event
-from tests.integration.planted_failures import expire, minutes
+from tests.integration.planted_failures import expire, lose_ledger, minutes
 from tests.integration.program import as_json, run
 from tests.integration.restored_ledger import backed_up
 
@@ -66,7 +66,7 @@ def test_damaged_compacted_file_is_not_taken_over(lanes: Lanes) -> None:
         path = lane.layout.compacted_file(NOON, made[NOON].digest)
         other = lane.layout.compacted_file(FIVE_PAST, made[FIVE_PAST].digest)
         with lane.hdfs().read(other) as reader:
-            lane.hdfs().write(path, reader.read(), overwrite=True)
+            lane.overwrite(path, reader.read())
         taken, left = sorted(lane.compact(), key=lambda one: one.why or "")
         assert (taken.due.window_start, left.due.window_start) == (FIVE_PAST, NOON)
         assert "the file beside it reads back as" in (left.why or "")
@@ -150,7 +150,7 @@ def test_record_in_an_unknown_compacted_file_is_no_loss(lanes: Lanes) -> None:
         with pytest.raises(UsageError, match=f"onceover ledger rebuild {lane.name}"):
             accept_loss(lane, EACH, EACH + 5)
 
-        lane.query("DROP SCHEMA onceover CASCADE")
+        lose_ledger()
         assert lane.rebuild().written.records == 2 * EACH + 5
         lane.ingest()
         repair(lane)

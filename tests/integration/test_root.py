@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.other_ledger import copy_ledger, make_ledger
-from tests.integration.planted_failures import minutes
+from tests.integration.planted_failures import lose_ledger, minutes
 from tests.integration.program import run
 from tests.integration.releases import look
 
@@ -25,7 +25,6 @@ from onceover.detection.service import detect
 from onceover.errors import OnceoverError
 from onceover.kafka import Topic
 from onceover.ledger import frontiers
-from onceover.ledger.database import connect
 from onceover.ledger.root import RootRefusedError
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
@@ -165,8 +164,7 @@ def test_root_of_a_future_format_is_refused_and_keeps_its_marker(lane: Lane) -> 
     assert (listed.returncode, refusal in listed.stderr) == (1, True), listed.stderr
     code, said = take_root(lane)
     assert (code, refusal in said) == (1, True), said
-    with connect(address("postgres"), "test") as ledger:
-        ledger.execute("DROP SCHEMA onceover CASCADE")
+    lose_ledger()
     with pytest.raises(OnceoverError, match=f"{name}.*of format 4"):
         lane.rebuild()
     assert sorted(lane.hdfs().list(folder))[-1] == f"{newest.number + 1}.json"

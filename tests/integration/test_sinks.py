@@ -7,7 +7,7 @@ import re
 import pytest
 from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import lose_ledger
-from tests.integration.sink_kills import MISCOUNTED, TRANSACTIONAL, find_kinds, kill_after
+from tests.integration.sink_kills import MISCOUNTED, TRANSACTIONAL, find_kinds, ingest_under_kills, kill_after
 
 from onceover.errors import TransientError, UsageError
 from onceover.fault_points import Step
@@ -16,17 +16,6 @@ from onceover.model.finding_kinds import Kind
 from onceover.model.pipeline import OFFSET_STORES
 
 pytestmark = pytest.mark.stack
-
-
-def ingest_under_kills(lane: Lane) -> int:
-    """Kill a driver after each step, new records before each; read the rest, and return how many were produced."""
-    sent = 0
-    for step in Step:
-        lane.produce([event(n, amount=1) for n in range(10)])
-        sent += 10
-        kill_after(lane, step)
-    lane.ingest()
-    return sent
 
 
 def require_right(lane: Lane, sent: int) -> None:
@@ -50,12 +39,6 @@ def test_transactional_sink_counts_once_whenever_it_is_killed(over: Lanes, store
     detection = lane.detect()
     assert len(lane.repair(detection.request_id or 0).confirmed) == 2
     require_right(lane, sent)
-
-
-def test_append_sink_counts_twice_where_the_other_does_not(lanes: Lanes) -> None:
-    lane = lanes()
-    ingest_under_kills(lane)
-    assert find_kinds(lane) >= MISCOUNTED
 
 
 def test_transactional_sink_skips_what_a_store_forgot(lanes: Lanes) -> None:

@@ -21,7 +21,7 @@ def test_verify_evaluates_the_values_that_a_repair_does_not(lanes: Lanes) -> Non
     lines = [line for _, line in lane.lines()]
     wrong = replace(lines[4], columns=tuple(b"9" if column == b"4" else column for column in lines[4].columns or ()))
     path = lane.layout.window_file(from_ms(NOON_MS))
-    lane.hdfs().write(path, encode_append(*lines[:4], wrong), overwrite=True)
+    lane.overwrite(path, encode_append(*lines[:4], wrong))
     assert len(lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).confirmed) == 1
     assert lane.aggregates() == {(0.0, "a"): (5, 15, 9)}
     rests_on = lane.explain(0)["certificate_rests_on"]
