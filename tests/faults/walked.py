@@ -9,17 +9,16 @@ from random import Random
 
 from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import end_lease
+from tests.integration.compaction import NOON, expire_window
 from tests.integration.extras import repair
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import list_gaps, minutes, replay, skip_to
 from tests.integration.releases import accept_nameless, make_nameless, release
 
 from onceover.fault_points import RepairStep, Step
-from onceover.ledger import drivers, expiries
 from onceover.ledger.takings import list_takings, take_windows
 from onceover.ledger.windows import WindowState, list_windows
 from onceover.model.window import from_ms, to_ms
-from onceover.retention.expire import carry_out
 
 LENGTH = 5  # minutes of a window
 RUBBISH = b"{"
@@ -149,14 +148,7 @@ def expire(walk: Walk) -> None:
     if walk.has_lost_text:
         return
     walk.settle()
-    with walk.lane.ledger() as ledger:
-        listed = expiries.list_expirable(ledger, walk.lane.name, 0)
-        due = [file for file in listed if file.window_start == from_ms(NOON_MS)]
-        assert expiries.mark_expired(ledger, walk.lane.name, due, "test", "room") == 1
-        epoch = drivers.acquire(ledger, walk.lane.name, "test")
-        carry_out(ledger, epoch, walk.lane.files())
-        drivers.end_epoch(ledger, epoch)
-    walk.has_lost_text, walk.has_expired = True, not due[0].compacted
+    walk.has_lost_text, walk.has_expired = True, not expire_window(walk.lane, NOON)
 
 
 def take(walk: Walk) -> None:

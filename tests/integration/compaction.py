@@ -11,7 +11,8 @@ import pyarrow as pa
 from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import backdate, replay
 
-from onceover.ledger import drivers, expiries
+from onceover.ledger import expiries
+from onceover.ledger.drivers import as_driver
 from onceover.ledger.windows import list_windows
 from onceover.model.raw_file import COMPACTED
 from onceover.retention.expire import carry_out
@@ -47,16 +48,22 @@ def decompress(content: bytes) -> bytes:
 def expire_text(lane: Lane) -> int:
     """Expire all text, as retention does within a day; return how many windows expired."""
     backdate(lane)
-    with lane.ledger() as ledger:
-        epoch = drivers.acquire(ledger, lane.name, "test")
-        expired = expiries.mark_expired(
-            ledger, lane.name, expiries.list_expirable(ledger, lane.name, 86_400_000), "test", "a test"
-        )
+    with lane.ledger() as ledger, as_driver(ledger, lane.name, "test") as epoch:
+        due = expiries.list_expirable(ledger, lane.name, 86_400_000)
+        expired = expiries.mark_expired(ledger, lane.name, due, "test", "a test")
         carry_out(ledger, epoch, lane.files())
         ledger.execute("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
         carry_out(ledger, epoch, lane.files())
-        drivers.end_epoch(ledger, epoch)
     return expired
+
+
+def expire_window(lane: Lane, start: datetime) -> bool:
+    """Expire one window's text, as retention does; return whether a compacted file replaces it."""
+    with lane.ledger() as ledger, as_driver(ledger, lane.name, "test") as epoch:
+        (due,) = (each for each in expiries.list_expirable(ledger, lane.name, 0) if each.window_start == start)
+        assert expiries.mark_expired(ledger, lane.name, [due], "test", "a test") == 1
+        assert carry_out(ledger, epoch, lane.files()) == 1
+    return due.compacted
 
 
 def list_states(lane: Lane) -> list[object]:

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tests.integration.compaction import FIVE_PAST, expire_window
 from tests.integration.extras import accept_loss, die_after, produce, repair, sum_up
-from tests.integration.lane import Lane, Lanes, event
-from tests.integration.planted_failures import count_certified, expire, list_gaps, minutes
+from tests.integration.lane import Lanes, event
+from tests.integration.planted_failures import count_certified, expire, list_gaps
 
 from onceover.fault_points import Step
-from onceover.ledger import drivers, expiries
-from onceover.retention.expire import carry_out
 
 pytestmark = pytest.mark.stack
-
-
-def expire_window(lane: Lane, minute: int) -> None:
-    """Expire one window's raw, as its retention does."""
-    start = minutes(minute, minute + 5).start
-    with lane.ledger() as ledger:
-        files = [file for file in expiries.list_expirable(ledger, lane.name, 0) if file.window_start == start]
-        assert expiries.mark_expired(ledger, lane.name, files, "test", "a test") == 1
-        epoch = drivers.acquire(ledger, lane.name, "test")
-        assert carry_out(ledger, epoch, lane.files()) == 1
-        drivers.end_epoch(ledger, epoch)
 
 
 @pytest.mark.rare
@@ -32,7 +20,7 @@ def test_accepted_loss_counts_where_raw_has_not_expired(lanes: Lanes) -> None:
     lane.land([event(30, amount=1)])
     repair(lane)
     assert count_certified(lane) == 3
-    expire_window(lane, 5)
+    expire_window(lane, FIVE_PAST)
     produce(lane, range(100, 110))
     lane.produce([event(11, amount=200)])
     die_after(lane, Step.APPENDED)

@@ -20,7 +20,8 @@ from tests.integration.compaction import (
 from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import append, backdate, copy_line, minutes, replay
 
-from onceover.ledger import drivers, expiries
+from onceover.ledger import expiries
+from onceover.ledger.drivers import as_driver
 from onceover.model.finding_kinds import Kind
 from onceover.observability.lineage import read_lineage
 from onceover.raw.zstd_file import compress_lines
@@ -100,17 +101,14 @@ def test_moved_text_is_not_deleted_while_its_file_is_missing(lane: Lane) -> None
     first, _ = lane.compact()
     backdate(lane)
     path = lane.layout.compacted_file(NOON, first.due.digest)
-    with lane.ledger() as ledger:
-        epoch = drivers.acquire(ledger, lane.name, "test")
-        expiries.mark_expired(
-            ledger, lane.name, expiries.list_expirable(ledger, lane.name, 86_400_000), "test", "a test"
-        )
+    with lane.ledger() as ledger, as_driver(ledger, lane.name, "test") as epoch:
+        due = expiries.list_expirable(ledger, lane.name, 86_400_000)
+        expiries.mark_expired(ledger, lane.name, due, "test", "a test")
         assert carry_out(ledger, epoch, lane.files()) == 2
         delete(lane, path)
         ledger.execute("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
         assert carry_out(ledger, epoch, lane.files()) == 2, "one is deleted, one is postponed"
         assert carry_out(ledger, epoch, lane.files()) == 0, "for a day: it must not keep others from their deletion"
-        drivers.end_epoch(ledger, epoch)
     assert [name.rpartition(".")[0] for name in lane.raw() if name.startswith("expired/")] == [
         "expired/2026-03-01/1200.log"
     ]
