@@ -21,6 +21,7 @@ from onceover.offset_stores.kafka import KafkaOffsetStore
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
+EAGER = "[repair]\neager = true"
 # The killed batch's trace in the ledger: its state, whether it landed, whether its offsets were committed.
 LEFT_BEHIND = {
     Step.BEGUN: ("begun", 0, False),
@@ -50,7 +51,10 @@ def read_newest_batch(lane: Lane) -> tuple[str, int]:
     return row["state"], row["records"]
 
 
-@pytest.mark.parametrize("steps", [tuple(Step), pytest.param((Step.APPENDED,), marks=pytest.mark.rare)], ids=str)
+@pytest.mark.parametrize(
+    "steps",
+    [pytest.param(tuple(Step), id="warm"), pytest.param((Step.APPENDED,), id="with its JVM", marks=pytest.mark.rare)],
+)
 def test_ingest_killed_at_any_step_loses_and_miscounts_nothing(
     lanes: Lanes, jobs: Jobs, steps: tuple[Step, ...]
 ) -> None:
@@ -179,3 +183,17 @@ def read_everything(lane: Lane) -> object:
     windows = lane.query("SELECT * FROM onceover.window WHERE pipeline = %s ORDER BY 2", [lane.name])
     batches = lane.query("SELECT * FROM onceover.batch WHERE pipeline = %s ORDER BY 1", [lane.name])
     return lane.aggregates(), windows, batches, read_group_offset(lane)
+
+
+def test_eager_ingest_repairs_what_a_crash_miscounted(lanes: Lanes, jobs: Jobs) -> None:
+    lane = lanes(idle_after="1s", more=EAGER)
+    lane.produce([event(n, amount=1) for n in range(10)])
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.INCREMENTED)
+    ingest.kill()
+    end_lease(lane)
+    ingest.start()
+    wait_for(lambda: count_certified(lane) == 2, 120, "both windows to be certified")
+    assert ingest.stop() == 0
+    assert lane.aggregates() == {(0.0, "a"): (5, 5, 1), (5.0, "a"): (5, 5, 1)}
+    assert 'requested by ingest ("eager repair"): confirmed' in lane.explain_text(0)
+    assert lane.detect().judged == 0

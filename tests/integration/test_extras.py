@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.integration.compaction import FIVE_PAST, expire_window
 from tests.integration.extras import (
     Meanwhile,
     accept_loss,
     append_and_die,
+    die_after,
     forget_below,
     land,
     produce,
@@ -20,6 +22,7 @@ from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import append, count_certified, encode_line, expire, list_gaps, minutes
 from tests.raw_lines import change_record, encode_append
 
+from onceover.fault_points import Step
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
@@ -175,3 +178,25 @@ def mark_deleted_topic(lane: Lane) -> None:
         assert stored.marker
         origins = {**stored.marker.origins, DELETED: 0}
         context.markers.write_next(stored, replace(stored.marker, origins=origins))
+
+
+@pytest.mark.rare
+def test_accepted_loss_counts_where_raw_has_not_expired(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(50))
+    lane.land([event(30, amount=1)])
+    repair(lane)
+    assert count_certified(lane) == 3
+    expire_window(lane, FIVE_PAST)
+    produce(lane, range(100, 110))
+    lane.produce([event(11, amount=200)])
+    die_after(lane, Step.APPENDED)
+    expire(lane, 62)
+    lane.turn(3)
+    assert list_gaps(lane) == [(51, 62, "expired")]
+    accept_loss(lane, 51, 62)
+    lane.ingest()
+    repair(lane)
+    counted = sum_up([*range(50), *range(100, 105)])
+    assert lane.aggregates() == counted | {(30.0, "a"): (1, 1, 1), (10.0, "a"): (1, 200, 200)}
+    assert (list_gaps(lane), lane.detect().failed, count_certified(lane)) == ([], (), 3)

@@ -1,14 +1,15 @@
-"""HDFS that dies, fills up or loses its answer while a batch appends."""
+"""HDFS that dies, fills up or loses its answer while a batch appends; a broker that dies while it reads."""
 
 from __future__ import annotations
 
 import threading
 from urllib.parse import urlparse
 
+import psutil
 import pytest
 import requests
 from tests.faults.conftest import Jobs, hold
-from tests.faults.ends import assert_counts_once, fail_attempt, find_datanode, go_on, pad
+from tests.faults.ends import assert_counts_once, fail_attempt, find_datanode, go_on, has_unread_request, pad
 from tests.faults.held_appends import append_held_midway
 from tests.faults.proxy import CutError, Proxy
 from tests.integration.extras import produce
@@ -18,6 +19,7 @@ from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.fault_points import Step
 from onceover_local.stack import Stack
+from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 NO_QUOTA = -1
@@ -26,13 +28,13 @@ NO_QUOTA = -1
 def test_namenode_killed_in_mid_append_costs_no_record(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
     lane = lanes()
     lane.produce([pad(event(n % 10, amount=n), 40_000) for n in range(60)])
-    with append_held_midway(600_000) as (environment, held, go_on):
+    with append_held_midway(600_000) as (environment, held, resume):
         ingest = jobs("ingest.py", "--pipeline", lane.name)
         ingest.start(environment=environment)
         assert held.wait(120)
         stack.kill_part("namenode")
         stack.start_part("namenode")
-        go_on.set()
+        resume.set()
         go_on(lane, ingest, range(60))
 
 
@@ -96,3 +98,17 @@ def test_append_whose_reply_is_lost_is_read_again(lanes: Lanes, monkeypatch: pyt
     assert is_lost.is_set()
     assert lane.lines(), "what was appended is there"
     assert_counts_once(lane, range(10))
+
+
+def test_broker_killed_in_mid_read_costs_no_record(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
+    lane = lanes()
+    produce(lane, range(10))
+    port = int(address("kafka").rpartition(":")[2])
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.BEGUN)
+    psutil.Process(stack.find_pid("kafka")).suspend()  # so that the read does not end before the broker does
+    ingest.resume()
+    wait_for(lambda: has_unread_request(port), 60, "a read to be under way")
+    stack.kill_part("kafka")
+    assert lane.lines() == []
+    stack.start_part("kafka")
+    go_on(lane, ingest, range(10))
