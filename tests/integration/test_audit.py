@@ -143,20 +143,3 @@ def test_rows_changed_by_hand_are_of_unknown_count_until_repair(lanes: Lanes) ->
     assert (back.rows, back.records) == (1, None)
     lane.repair(lane.detect(minutes(0, 5)).request_id or 0)
     assert lane.verify(NOON)["equal"]
-
-
-@pytest.mark.rare
-def test_repair_with_fewer_records_than_certified_names_them(lanes: Lanes) -> None:
-    lane = lanes()
-    lane.land([event(n, amount=n) for n in range(5)])
-    lane.detect()
-    before = lane.aggregates()
-    path = lane.layout.window_file(NOON)
-    content = lane.read(path)
-    lane.overwrite(path, content[: len(content) // 2])
-    request = lane.detect(minutes(0, 5), force=True).request_id or 0
-    ((_, why),) = lane.repair(request).failed
-    assert "0:0-5;" in why
-    assert "fewer are never published" in why
-    assert lane.aggregates() == before
-    assert not lane.verify(NOON)["equal"]

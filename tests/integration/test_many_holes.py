@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import delete_window, expire, list_gaps, lose_ledger, skip_to
+from tests.integration.test_holes import list_batches
 from tests.integration.test_ledger_rebuild import certify
 
 from onceover.config.endpoints import address
@@ -47,17 +48,6 @@ def produce_transactions(lane: Lane) -> None:
 def read_end(lane: Lane) -> int:
     with closing(Topic(address("kafka"), lane.topic, "read_committed", {})) as topic:
         return topic.facts().end[0]
-
-
-def list_batches(lane: Lane) -> list[tuple[bool, int]]:
-    """Return of each landed batch whether it reads again, and its ranges."""
-    rows = lane.query(
-        "SELECT b.scheduling_delay_ms IS NULL AS again, count(*) AS n FROM onceover.batch b "
-        "JOIN onceover.batch_range r USING (batch_id) WHERE b.pipeline = %s AND b.state = 'landed' "
-        "GROUP BY b.batch_id ORDER BY b.batch_id",
-        [lane.name],
-    )
-    return [(row["again"], row["n"]) for row in rows]
 
 
 def list_read(lane: Lane) -> list[int]:
@@ -146,23 +136,6 @@ def test_hole_too_large_for_a_batch_lands_in_parts(lanes: Lanes, monkeypatch: py
     lane.ingest()
     lane.detect()
     assert lane.aggregates() == {(0.0, "a"): (1, 1, 1)} | {(5.0 * n, "a"): (1, n, n) for n in range(1, 10)}
-
-
-def test_hole_read_is_no_larger_than_a_fresh_batch(lanes: Lanes) -> None:
-    lane = lanes(partitions=3, most=6)
-    for kafka_partition in range(3):
-        lane.produce([event(n) for n in range(8)], kafka_partition)
-    with lane.driver() as driver:
-        driver.turn()
-        driver._offsets.store.save(dict.fromkeys(range(3), 8), "")
-    with lane.driver() as driver:
-        driver.turn()
-        lane.detect()
-        for kafka_partition in range(3):
-            lane.produce([event(n) for n in range(4)], kafka_partition)
-        read = [driver.turn().records for _ in range(5)]
-    assert read == [6] * 5
-    assert list_batches(lane)[1:] == [(True, 3), (False, 3), (True, 3), (False, 3), (True, 3)]
 
 
 def test_hole_whose_head_expires_reads_the_rest(lanes: Lanes) -> None:
