@@ -65,6 +65,7 @@ def make_half_known(lane: Lane) -> None:
     append_unknown(lane, range(500))
 
 
+@pytest.mark.rare
 def test_audit_counts_what_no_landing_accounts_for(lanes: Lanes, capsys: pytest.CaptureFixture[str]) -> None:
     lane = lanes(first_start="latest")
     make_half_known(lane)

@@ -39,6 +39,7 @@ def test_eager_look_is_bounded_and_skips_blocked_windows(lanes: Lanes, monkeypat
     assert third is None, "the blocked window is left"
 
 
+@pytest.mark.rare
 def test_eager_look_that_fails_is_logged_and_ends_no_driver(
     lanes: Lanes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -24,7 +24,14 @@ def recreate(lane: Lane) -> None:
     admin.create_topics([topic])[lane.topic].result(30)
 
 
-@pytest.mark.parametrize("again", [5, 10, 15], ids=["shorter", "equal", "longer"])
+@pytest.mark.parametrize(
+    "again",
+    [
+        pytest.param(5, id="shorter", marks=pytest.mark.rare),
+        pytest.param(10, id="equal"),
+        pytest.param(15, id="longer", marks=pytest.mark.rare),
+    ],
+)
 def test_recreated_topic_is_a_new_generation_of_other_ids(lanes: Lanes, again: int) -> None:
     lane = lanes()
     lane.land([event(n, "old") for n in range(10)])

@@ -38,6 +38,7 @@ def limit_log(lane: Lane, retention_bytes: int) -> None:
     admin.incremental_alter_configs([resource])[resource].result(30)
 
 
+@pytest.mark.rare
 def test_bytes_that_a_topic_keeps_are_a_clock(lanes: Lanes) -> None:
     """A hundred records of 2 kB since 4,000 s: a log of twice as many bytes lasts for 8,000 s, a smaller one no longer
     than it has lasted."""
@@ -45,7 +46,8 @@ def test_bytes_that_a_topic_keeps_are_a_clock(lanes: Lanes) -> None:
     began = time.time()
     for number in range(RECORDS):
         stamp = int((began - AGE_SECONDS * (1 - number / RECORDS)) * 1000)
-        lane.land([event(number / 25)[:-1] + b', "rest": "' + b"v" * VALUE_BYTES + b'"}'], timestamp=stamp)
+        lane.produce([event(number / 25)[:-1] + b', "rest": "' + b"v" * VALUE_BYTES + b'"}'], timestamp=stamp)
+    lane.ingest()
     signals = read(lane)
     assert signals.log_retention is not None
     assert signals.log_until is not None

@@ -155,7 +155,8 @@ def test_bytes_of_any_record_return_unchanged(lanes: Lanes) -> None:
     ]
     headers = [("a=b;c", b"\\=\\;\n\xff"), ("none", None), ("", b"")]
     for key in (None, b"", b"\tk\n\xc3"):
-        lane.land(values, key=key, headers=headers, timestamp=NOON_MS)
+        lane.produce(values, key=key, headers=headers, timestamp=NOON_MS)
+    lane.ingest()
     kept = {(x.record.source.kafka_partition, x.record.offset): x.record for _, x in lane.lines()}
     assert {at: (r.key, r.value) for at, r in kept.items()} == lane.log()
     assert all(escape_headers(list(r.headers)) == escape_headers(headers) for r in kept.values())

@@ -35,7 +35,8 @@ def onceover(*words: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("store", ["file", "postgres"])  # the others': tests/onceover_demo/test_experiments.py
+# The other stores': tests/onceover_demo/test_experiments.py.
+@pytest.mark.parametrize("store", [pytest.param("file", marks=pytest.mark.rare), "postgres"])
 def test_driver_resumes_where_the_last_one_stopped(over: Lanes, store: str) -> None:
     lane = over(store)
     lane.land([event(n, amount=n) for n in range(7)])
@@ -115,7 +116,8 @@ def test_log_shorter_than_the_stored_offset_is_a_finding(lanes: Lanes) -> None:
 def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
     lane = over("file", partitions=2)
     for kafka_partition in (0, 1):
-        lane.land([event(n) for n in range(5)], kafka_partition)
+        lane.produce([event(n) for n in range(5)], kafka_partition)
+    lane.ingest()
     admin = AdminClient({"bootstrap.servers": address("kafka")})
     admin.delete_topics([lane.topic])[lane.topic].result(30)
     admin.create_topics([NewTopic(lane.topic, 2, 1, config={"retention.ms": "-1"})])[lane.topic].result(30)

@@ -85,6 +85,7 @@ def test_open_transaction_closes_no_window_and_is_named(lanes: Lanes) -> None:
     assert (detected.findings, count_certified(lane)) == ((), 2), "and is no loss"
 
 
+@pytest.mark.rare
 def test_records_deleted_after_the_plan_cost_no_driver(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(4)])

@@ -23,6 +23,7 @@ DEEP = "ab " * 66_000
 """A key of 200,000 characters: Java's regular expressions recurse once a character or two."""
 
 
+@pytest.mark.rare
 def test_record_that_overflows_the_stack_is_quarantined_alone(lanes: Lanes) -> None:
     lane = lanes(REGEX, partitions=2)
     lane.produce([event(1, "a"), event(1, DEEP, 100), event(2, "b"), event(2, DEEP, 100), event(3, "a", 2)])

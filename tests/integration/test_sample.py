@@ -48,6 +48,7 @@ def test_sample_shows_windows_keys_and_reasons_only(lanes: Lanes) -> None:
     assert known == [], "the sample is written nowhere"
 
 
+@pytest.mark.rare
 def test_sample_shows_what_wrong_patterns_make_of_records(lanes: Lanes) -> None:
     lane = lanes()
     twelve = "to_timestamp(date_format(timestamp_millis(value.at), 'yyyy-MM-dd hh:mm'), 'yyyy-MM-dd hh:mm')"

@@ -53,6 +53,7 @@ def test_transactional_sink_skips_what_a_store_forgot(lanes: Lanes) -> None:
         lane.set_offsets({0: 3})
 
 
+@pytest.mark.rare
 def test_transactional_sink_aborts_on_offsets_landed_meanwhile(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes(more=TRANSACTIONAL)
     lane.land([event(n) for n in range(10)])
@@ -66,6 +67,7 @@ def test_transactional_sink_aborts_on_offsets_landed_meanwhile(lanes: Lanes, mon
     require_right(lane, 10)
 
 
+@pytest.mark.rare
 def test_transactional_hole_counts_once(lanes: Lanes) -> None:
     lane = lanes(more=TRANSACTIONAL)
     lane.land([event(n, amount=1) for n in range(5)])
@@ -79,7 +81,7 @@ def test_transactional_hole_counts_once(lanes: Lanes) -> None:
     assert "transactional sink" in lane.explain_text(0)
 
 
-@pytest.mark.parametrize("sink", ["append", "transactional"])
+@pytest.mark.parametrize("sink", [pytest.param("append", marks=pytest.mark.rare), "transactional"])
 def test_old_offsets_after_a_cutover_count_by_their_own_contract(lanes: Lanes, sink: str) -> None:
     lane = lanes(more=f'sink = "{sink}"')
     lane.land([event(n, amount=1) for n in range(5)])
@@ -94,6 +96,7 @@ def test_old_offsets_after_a_cutover_count_by_their_own_contract(lanes: Lanes, s
     assert counted == {"events": 5, "amount_sum": 5, "amount_max": 1, "big": None}, "the old contract has no big ones"
 
 
+@pytest.mark.rare
 def test_other_sink_holds_from_the_next_batch(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=1) for n in range(10)])
@@ -105,6 +108,7 @@ def test_other_sink_holds_from_the_next_batch(lanes: Lanes) -> None:
     require_right(lane, 10)
 
 
+@pytest.mark.rare
 def test_explain_names_the_sink_of_each_landing(lanes: Lanes) -> None:
     lane = lanes()
     for other in ("append", "transactional"):
