@@ -23,7 +23,7 @@ from onceover.model.window import from_ms
 from onceover_local.stack import Stack
 from onceover_local.stack.process import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.largest]
 TABLE = "onceover_raw"
 
 

@@ -31,7 +31,7 @@ from onceover_local.stack import Stack
 pytestmark = pytest.mark.stack
 few_or_all = pytest.mark.parametrize(
     "is_small",
-    [pytest.param(True, id="few"), pytest.param(False, id="all", marks=(pytest.mark.rare, pytest.mark.largest))],
+    [pytest.param(True, id="few"), pytest.param(False, id="all", marks=pytest.mark.largest)],
 )
 ANY_TIME = {**LARGE, "message.timestamp.after.max.ms": str(2**63 - 1)}
 SOUND = [RawRecord(b"a", EVENT), RawRecord(None, EVENT)]
@@ -142,10 +142,7 @@ NAMED = r"Kafka partition 0, .* offset 3 has 33,554,433 bytes"
 
 @pytest.mark.parametrize(
     ("codec", "is_random"),
-    [
-        pytest.param(*each, marks=() if each in IN_TEST else (pytest.mark.rare, pytest.mark.largest))
-        for each in BOUND_TRIES
-    ],
+    [pytest.param(*each, marks=() if each in IN_TEST else pytest.mark.largest) for each in BOUND_TRIES],
 )
 def test_value_beyond_32_mib_is_named_and_no_other(lanes: Lanes, codec: str, is_random: bool) -> None:
     lane = lanes(partitions=2, topic_config=LARGE)

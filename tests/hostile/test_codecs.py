@@ -24,7 +24,7 @@ from onceover.model.stopped_range import StopCause
 from onceover.model.window import from_ms
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 LARGE = {"max.message.bytes": "100000000"}
 BOMB = 1_400_000_000
 """Bytes of one value: more than the process that reads it may take."""

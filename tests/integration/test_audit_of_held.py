@@ -85,7 +85,6 @@ def test_audit_counts_what_no_landing_accounts_for(lanes: Lanes, capsys: pytest.
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_audit_of_the_log_begins_where_reading_began(lanes: Lanes) -> None:
     lane = lanes(first_start="latest")
     produce(lane, range(5))
@@ -98,7 +97,6 @@ def test_audit_of_the_log_begins_where_reading_began(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_audit_finds_rows_of_records_that_nothing_holds(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(2))
@@ -114,7 +112,6 @@ def test_audit_finds_rows_of_records_that_nothing_holds(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_audit_without_a_topic_compares_raw_with_the_rows(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(3))
@@ -129,7 +126,6 @@ def test_audit_without_a_topic_compares_raw_with_the_rows(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_audit_reads_files_that_the_ledger_does_not_know(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(4))
@@ -143,7 +139,6 @@ def test_audit_reads_files_that_the_ledger_does_not_know(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_two_contents_under_one_epoch_differ(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(3))
@@ -155,7 +150,6 @@ def test_two_contents_under_one_epoch_differ(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_loss_stated_of_a_held_record_is_a_difference(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(3))

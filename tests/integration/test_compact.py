@@ -33,7 +33,6 @@ def lane(lanes: Lanes) -> Lane:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_compaction_writes_each_record_once_to_smaller_files(lane: Lane) -> None:
     before = lane.raw()
     planned = as_json("compact", lane.name, "--dry-run")
@@ -70,7 +69,6 @@ def test_compaction_writes_each_record_once_to_smaller_files(lane: Lane) -> None
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_long_work_says_what_it_reads_and_what_is_left(
     lane: Lane, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -89,7 +87,6 @@ def test_long_work_says_what_it_reads_and_what_is_left(
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> None:
     path = lane.layout.window_file(NOON)
     text = lane.read(path)
@@ -104,7 +101,6 @@ def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> Non
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_compaction_leaves_a_window_that_changes_meanwhile(lane: Lane) -> None:
     with lane.ledger() as ledger:
         (noon, *_) = compactions.list_compactable(ledger, lane.name, 0, None, None)
@@ -117,7 +113,6 @@ def test_compaction_leaves_a_window_that_changes_meanwhile(lane: Lane) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_compaction_of_a_pipeline_runs_in_one_process_only(lane: Lane) -> None:
     with lane.ledger() as one, lane.ledger() as other:
         compactions.hold_compaction(one, lane.name)

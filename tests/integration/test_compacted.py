@@ -27,7 +27,7 @@ from onceover.observability.lineage import read_lineage
 from onceover.raw.zstd_file import compress_lines
 from onceover.retention.expire import carry_out
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 DAMAGED = "the compacted file that replaced the window's text is missing or damaged:"
 
 

@@ -15,7 +15,7 @@ from onceover.fault_points import Step
 from onceover.model.window import from_ms
 from onceover_local.stack.process import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "50", "min.cleanable.dirty.ratio": "0.01", "retention.ms": "-1"}
 KEYS = 4
 

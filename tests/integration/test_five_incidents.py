@@ -22,7 +22,7 @@ from onceover.config.endpoints import address
 from onceover_local.airflow_rest import AirflowRest, wait_for
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.largest]
 
 
 DAGS = ("repair_on_call", "accept_loss", "reread_window")

@@ -13,7 +13,7 @@ from tests.integration.lane_fixtures import put_on_hbase
 
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 
 
 @pytest.mark.parametrize("store", ["hdfs", pytest.param("hbase", marks=pytest.mark.largest)])

@@ -25,7 +25,7 @@ from onceover.ledger import read_again
 from onceover.model.batch_plan import MAX_READ_AGAIN
 from onceover_local.stack.process import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 TRANSACTIONS, PRODUCERS = 10_000, 8
 
 

@@ -29,7 +29,7 @@ from onceover.repair.job import RepairOutcome, RepairRun
 from onceover.repair.progress import WindowProgress
 from onceover_local.stack.process import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 
 
 def repair_as(lane: Lane, entry: RegisteredPipeline, request_id: int) -> RepairOutcome:

@@ -62,7 +62,6 @@ def test_start_without_a_store_rereads_and_repair_counts_once(over: Lanes) -> No
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_start_at_the_end_without_a_store_skips_reread_records(over: Lanes) -> None:
     lane = over("none", first_start="latest")
     lane.land([event(0)])
@@ -76,7 +75,6 @@ def test_start_at_the_end_without_a_store_skips_reread_records(over: Lanes) -> N
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_records_expired_before_a_known_groups_start_are_a_hole(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
@@ -88,7 +86,6 @@ def test_records_expired_before_a_known_groups_start_are_a_hole(lanes: Lanes) ->
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_log_shorter_than_the_stored_offset_is_a_finding(lanes: Lanes) -> None:
     lane = lanes()
     lane.land([event(n, amount=n) for n in range(10)])
@@ -112,7 +109,6 @@ def test_log_shorter_than_the_stored_offset_is_a_finding(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
     lane = over("file", partitions=2)
     for kafka_partition in (0, 1):
@@ -133,7 +129,6 @@ def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> None:
     lane = over("kafka")
     lane.land([event(n, amount=n) for n in range(10)])
@@ -190,7 +185,6 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_line_past_the_end_of_a_log_counts(over: Lanes) -> None:
     """A ledger that was restored from before a cut knows no end that reaches the line."""
     lane = over("postgres")
@@ -208,7 +202,6 @@ def test_line_past_the_end_of_a_log_counts(over: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_corrupt_store_stops_the_driver_and_is_reset_by_hand(over: Lanes) -> None:
     lane = over("file")
     lane.land([event(n, amount=n) for n in range(10)])

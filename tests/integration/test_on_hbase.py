@@ -25,7 +25,7 @@ from onceover.config.endpoints import address
 from onceover.model.window import from_ms
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 lane = test_retention.lane
 AGAIN = (
     test_audit.test_audit_agrees_after_repair_and_names_each_difference,

@@ -69,7 +69,6 @@ def run_task(dag: str, operator: str, params: dict[str, Any], **fields: object) 
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_cli_repair_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: OpenCounts) -> None:
     done = run("repair", lane.name, "--from", TIMES["from"], "--to", TIMES["to"], "--reason", "a test", "--json")
     assert done.returncode == 0, done.stderr
@@ -78,7 +77,6 @@ def test_cli_repair_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: 
 
 
 @pytest.mark.airflow
-@pytest.mark.rare
 @pytest.mark.largest
 def test_dag_task_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: OpenCounts) -> None:
     name_airflow_home()

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.lane import NOON_MS, Lanes
 from tests.integration.planted_failures import replay
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 PAYMENTS = """
 [contract]
 topic = "{topic}"

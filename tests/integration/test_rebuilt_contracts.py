@@ -28,7 +28,7 @@ from onceover.errors import ContractChangedError, TerminalError, UsageError
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import format_moment
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 
 
 def lose_ledger() -> None:

@@ -143,7 +143,6 @@ def test_rows_read_again_by_ingest_are_certified_by_reread(lanes: Lanes) -> None
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_compacted_windows_are_rebuilt_from_their_files(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
     aggregates = lane.aggregates()

@@ -85,7 +85,6 @@ def test_release_that_dies_after_its_append_blocks_no_window(lanes: Lanes) -> No
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=11)
     produce_mixed(lane, 0, 20)
@@ -128,7 +127,6 @@ def count_records(lane: Lane, window: str) -> int:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     lane = lanes()
     lane.land([event(1), make_nameless(2), make_nameless(3), make_nameless(8), event(9), event(16)])
@@ -154,7 +152,6 @@ def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_quarantined_record_of_an_accepted_loss_is_released(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(1), make_nameless(2)])
@@ -172,7 +169,6 @@ def test_quarantined_record_of_an_accepted_loss_is_released(lanes: Lanes) -> Non
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) -> None:
     lane = lanes()
     lane.land([event(1), make_nameless(2), make_nameless(3)])
@@ -196,7 +192,6 @@ def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) ->
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> None:
     lane = lanes()
     lane.land([event(1), make_nameless(2), make_nameless(8), b"{"])
@@ -221,7 +216,6 @@ def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> Non
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_lost_ledger_is_rebuilt_with_its_releases(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=11)
     produce_mixed(lane, 0, 20)
@@ -242,7 +236,6 @@ def test_lost_ledger_is_rebuilt_with_its_releases(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 @pytest.mark.parametrize("replayed_first", [False, True], ids=["released, then replayed", "replayed, then released"])
 def test_replay_and_release_after_a_rebuild_count_once(lanes: Lanes, replayed_first: bool) -> None:
     lane = lanes(most=7)

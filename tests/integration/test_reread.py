@@ -81,7 +81,6 @@ def test_only_landings_that_raw_lacks_are_read_again(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_blocked_window_without_a_file_is_read_again(lanes: Lanes) -> None:
     lane = make_certified(lanes)
     lane.store().remove(path_at(lane, 5))
@@ -155,7 +154,6 @@ def test_records_gone_from_raw_and_kafka_are_named(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_lost_compacted_file_is_replaced_by_text_from_kafka(lanes: Lanes) -> None:
     lane = make_certified(lanes)
     backdate(lane)

@@ -24,7 +24,7 @@ from tests.integration.program import as_json, run
 
 from onceover.errors import UsageError
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 
 
 @pytest.fixture

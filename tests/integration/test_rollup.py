@@ -46,7 +46,6 @@ def test_joined_batches_count_as_before(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_raw_of_joined_batches_is_proved_and_rebuilt(lanes: Lanes) -> None:
     lane = roll_up(lanes)
     right = lane.aggregates()

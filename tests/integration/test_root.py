@@ -86,7 +86,6 @@ def test_empty_ledger_is_refused_wherever_it_would_write(lane: Lane, monkeypatch
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_copied_ledger_is_refused_until_it_takes_the_root(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     original, copy = address("postgres"), copy_ledger()
     lane.produce([event(3, kind="late")])
@@ -118,7 +117,6 @@ def cloned(lane: Lane) -> Iterator[None]:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_ledger_restored_behind_the_last_driver_is_refused(lane: Lane) -> None:
     with cloned(lane):
         lane.land([event(20)])
@@ -131,7 +129,6 @@ def test_ledger_restored_behind_the_last_driver_is_refused(lane: Lane) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_lost_marker_is_refused_until_a_person_takes_the_root(lane: Lane) -> None:
     with lane.open() as context:
         lane.hdfs().delete(context.markers.folder, recursive=True)
@@ -146,7 +143,6 @@ def test_lost_marker_is_refused_until_a_person_takes_the_root(lane: Lane) -> Non
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_root_of_a_future_format_is_refused_and_keeps_its_marker(lane: Lane) -> None:
     with lane.open() as context:
         folder, newest = context.layout.marker_folder, context.markers.read_newest()
@@ -171,7 +167,6 @@ def test_root_of_a_future_format_is_refused_and_keeps_its_marker(lane: Lane) -> 
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_other_cluster_needs_its_id_to_be_accepted(lane: Lane) -> None:
     real = read_marker(lane).kafka_cluster
     with lane.open() as context:
@@ -186,7 +181,6 @@ def test_other_cluster_needs_its_id_to_be_accepted(lane: Lane) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_partition_that_the_ledger_lost_begins_at_the_marker(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     restored = copy_ledger()
     admin = AdminClient({"bootstrap.servers": address("kafka")})
@@ -206,7 +200,6 @@ def test_partition_that_the_ledger_lost_begins_at_the_marker(lane: Lane, monkeyp
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_two_ledgers_on_an_empty_root_have_one_winner(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane, other = lanes(), make_ledger()
     lane.produce([event(1)])
@@ -219,7 +212,6 @@ def test_two_ledgers_on_an_empty_root_have_one_winner(lanes: Lanes, monkeypatch:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_rows_of_an_earlier_pipeline_are_refused(lanes: Lanes) -> None:
     lane = lanes()
     lane.query(f"CREATE TABLE aggregates.{lane.name} (n int)")
@@ -229,7 +221,6 @@ def test_rows_of_an_earlier_pipeline_are_refused(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_reads_warn_and_doctor_names_a_foreign_root(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONCEOVER_POSTGRES", copy_ledger())
     for command in (("windows", lane.name), ("explain", lane.name, "2026-03-01T12:00Z")):
@@ -243,7 +234,6 @@ def test_reads_warn_and_doctor_names_a_foreign_root(lane: Lane, monkeypatch: pyt
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_another_cluster_ends_detection_and_repair_red(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     request = lane.detect(minutes(0, 10), force=True).request_id
     with lane.open() as context:

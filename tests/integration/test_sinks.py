@@ -26,7 +26,7 @@ def require_right(lane: Lane, sent: int) -> None:
 def marks_of(store: str) -> tuple[pytest.MarkDecorator, ...]:
     if store == "kafka":
         return ()
-    return (pytest.mark.rare,) if store in ("postgres", "none", "file") else (pytest.mark.rare, pytest.mark.largest)
+    return (pytest.mark.rare if store in ("postgres", "none", "file") else pytest.mark.largest,)
 
 
 @pytest.mark.parametrize("store", [pytest.param(store, marks=marks_of(store)) for store in OFFSET_STORES])

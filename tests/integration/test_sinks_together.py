@@ -19,7 +19,7 @@ from onceover.ledger.drivers import as_driver
 from onceover.repair.groups import repair_groups
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 IN_LEDGER = (Step.BEGUN, Step.APPENDED, Step.INCREMENTED, Step.LANDED)
 
 

@@ -11,7 +11,7 @@ from tests.integration.planted_failures import minutes, replay
 from onceover.errors import OnceoverError
 from onceover.model.window import from_ms
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 
 
 def test_main_path_passes_on_a_plugged_in_store(lanes: Lanes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
