@@ -11,7 +11,7 @@ from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import end_lease
 from tests.integration.compaction import NOON, expire_window
 from tests.integration.extras import repair
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Rows, count_events, event
 from tests.integration.planted_failures import list_gaps, minutes, replay, skip_to
 from tests.integration.releases import accept_nameless, make_nameless, release
 
@@ -54,12 +54,9 @@ class Walk:
             self.produced.append(None)
         self.lane.produce(values)
 
-    def count(self) -> dict[tuple[object, ...], tuple[object, ...]]:
+    def count(self) -> Rows:
         """Return what the aggregates have to be once all is read and released."""
-        rows: dict[tuple[object, ...], list[int]] = {}
-        for minute, kind, amount in filter(None, self.produced):
-            rows.setdefault((float(minute // LENGTH * LENGTH), kind), []).append(amount)
-        return {key: (len(amounts), sum(amounts), max(amounts)) for key, amounts in rows.items()}
+        return count_events(event(minute, kind, amount) for minute, kind, amount in filter(None, self.produced))
 
     def list_certified(self) -> set[float]:
         """Return the certified windows, by minutes after noon."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, Rows, count_events, event
 from tests.integration.planted_failures import fail, minutes
 
 from onceover.detection import holes
@@ -26,12 +26,9 @@ def repair(lane: Lane) -> None:
     raise AssertionError("each detection requests one more repair")
 
 
-def sum_up(produced: Iterable[int]) -> dict[tuple[object, ...], tuple[object, ...]]:
+def sum_up(produced: Iterable[int]) -> Rows:
     """Return what the aggregates have to be for these events, of the minute n % 10 and the amount n."""
-    windows: dict[float, list[int]] = {}
-    for n in produced:
-        windows.setdefault(float(n % 10 // 5 * 5), []).append(n)
-    return {(start, "a"): (len(ns), sum(ns), max(ns)) for start, ns in windows.items()}
+    return count_events(event(n % 10, amount=n) for n in produced)
 
 
 def produce(lane: Lane, numbers: Iterable[int]) -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import yaml
 from tests.integration.extras import die_after
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Rows, count_events, event
 from tests.integration.planted_failures import append, encode_line, expire, replay
 from tests.own_stack import ROOT
 
 from onceover.fault_points import Step
 from onceover.model.window import from_ms
 
-Rows = Mapping[tuple[object, ...], tuple[object, ...]]
 ALERTS = Path(ROOT, "deploy", "alerts.yml")
 
 
@@ -38,11 +37,7 @@ class Incident:
 
 
 def count(produced: Mapping[int, int]) -> Rows:
-    """Count events, amounts by their minute, as the aggregates have to: by windows of five minutes."""
-    windows: dict[float, list[int]] = {}
-    for minute, amount in produced.items():
-        windows.setdefault(float(minute // 5 * 5), []).append(amount)
-    return {(start, "a"): (len(amounts), sum(amounts), max(amounts)) for start, amounts in windows.items()}
+    return count_events(event(minute, amount=amount) for minute, amount in produced.items())
 
 
 def produce(lane: Lane, produced: Mapping[int, int]) -> None:

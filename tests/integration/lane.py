@@ -80,6 +80,8 @@ first_start = "{first_start}"
 offset_store = "{offset_store}"
 {more}
 """
+Rows = dict[tuple[object, ...], tuple[object, ...]]
+"""Measures of aggregates by minutes after noon and keys."""
 _LISTS = ("marker/", "contracts/", "expired/windows.log")
 NOON_MS = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1000)
 
@@ -87,6 +89,15 @@ NOON_MS = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1000)
 def event(minute: float, kind: str = "a", amount: int = 1) -> bytes:
     """Return a record of that many minutes after noon."""
     return json.dumps({"at": NOON_MS + int(minute * 60_000), "kind": kind, "amount": amount}).encode()
+
+
+def count_events(values: Iterable[bytes]) -> Rows:
+    """Return what the aggregates have to be for these records, computed without SQL; a nameless one is of `none`."""
+    amounts: dict[tuple[object, ...], list[int]] = {}
+    for record in map(json.loads, values):
+        key = ((record["at"] - NOON_MS) // 300_000 * 5.0, record.get("kind", "none"))
+        amounts.setdefault(key, []).append(record["amount"])
+    return {key: (len(each), sum(each), max(each)) for key, each in amounts.items()}
 
 
 @dataclass(slots=True)
@@ -280,7 +291,7 @@ class Lane:
     def hdfs(self) -> InsecureClient:
         return InsecureClient(address("webhdfs"), user="root")
 
-    def aggregates(self) -> dict[tuple[object, ...], tuple[object, ...]]:
+    def aggregates(self) -> Rows:
         """Return measures by (minutes after noon, keys...), as a reader sees them."""
         columns = self.registered().columns
         keys, measures = [c.name for c in columns.keys], [c.name for c in columns.measures]

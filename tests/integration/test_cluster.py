@@ -6,8 +6,7 @@ import json
 import shutil
 import sys
 import sysconfig
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.integration.compaction import spoil_rows
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, count_events, event
 from tests.integration.planted_failures import count_certified, minutes
 from tests.listening import LOOPBACKS, list_heard
 from tests.own_stack import ROOT, embedded
@@ -123,7 +122,7 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
     assert ingest.stop() == 0
     assert list_ids(lane) == lane.log().keys()
 
-    right = compute_expected(first + second)
+    right = count_events(first + second)
     assert lane.aggregates() != right
     detection = lane.detect()
     assert len(detection.failed) == WINDOWS
@@ -151,7 +150,7 @@ def test_repair_outlives_a_worker_that_dies_while_it_folds(
     ingest.start()
     wait_until(ingest, lambda: "idle, every window closed" in ingest.read_log())
     assert ingest.stop() == 0
-    right = compute_expected(values)
+    right = count_events(values)
     spoil_rows(lane)
     request_id = lane.detect(minutes(0, 60), force=True).request_id
     repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(request_id))
@@ -235,15 +234,6 @@ def bring_both_workers(stack: Stack) -> None:
     for part in ("spark-worker1", "datanode2"):
         stack.start_part(part)
     wait_for(lambda: len(count_cores(stack)) == 2, PATIENCE, "both workers")
-
-
-def compute_expected(values: Iterable[bytes]) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """Compute the right aggregates by a loop over the records, all of the hour after noon."""
-    amounts: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for value in map(json.loads, values):
-        minute = value["at"] // 60_000 % 60
-        amounts[float(minute - minute % 5), value["kind"]].append(value["amount"])
-    return {key: (len(each), sum(each), max(each)) for key, each in amounts.items()}
 
 
 def wait_until(job: SupervisedJob, so: Callable[[], bool]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.cutover import change_contract, compute_expected, list_cutovers, migrate
+from tests.integration.cutover import change_contract, compute_expected, list_cutovers
 from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import replay, wait_for_lease_end
 
@@ -56,19 +56,19 @@ def test_migration_is_refused_for_other_keys_and_beside_ingest(lanes: Lanes) -> 
     ):
         lane.toml.write_text(text.replace(old, new))
         with pytest.raises(UsageError, match=f"{why}; put it back, or give .* a pipeline name of its own"):
-            migrate(lane)
+            lane.migrate()
     lane.toml.write_text(text)
     with lane.driver():
         change_contract(lane)
         with pytest.raises(BusyError, match="stop that one first"):
-            migrate(lane)
-        assert migrate(lane, write=False).new == 2, "where it would lie can be asked at any time"
+            lane.migrate()
+        assert lane.migrate(write=False).new == 2, "where it would lie can be asked at any time"
     with lane.ledger() as reader, reader.transaction():
         reader.execute(f"SELECT count(*) FROM aggregates.{lane.name}")
         with pytest.raises(BusyError, match="nothing was changed, retry when"):
-            migrate(lane)
+            lane.migrate()
     assert lane.registered().contract_version == 1
-    assert migrate(lane).new == 2
+    assert lane.migrate().new == 2
 
 
 def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None:
@@ -79,7 +79,7 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
     first, before = lane.detect().request_id or 0, lane.registered()
     assert repair_as(lane, before, first) == RepairOutcome(published=1)
     change_contract(lane)
-    cutovers = list_cutovers(migrate(lane))
+    cutovers = list_cutovers(lane.migrate())
     with lane.open() as context:
         confirmed = confirmation.confirm(context, first).confirmed
     assert len(confirmed) == 1, "read back by the columns that there were"

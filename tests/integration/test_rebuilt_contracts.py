@@ -15,7 +15,7 @@ from tests.integration.cutover import (
     produce_both,
 )
 from tests.integration.extras import accept_loss, repair
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes, Rows, event
 from tests.integration.other_ledger import copy_ledger
 from tests.integration.planted_failures import append, count_certified, expire, list_gaps, minutes
 from tests.integration.program import run
@@ -84,7 +84,7 @@ def test_rebuilt_ledger_has_the_contracts_and_cutovers_of_raw(lanes: Lanes) -> N
     assert [name[:3] for name in list_contract_files(lane)] == ["V1-", "V2-", "V3-"]
 
 
-def compute_expected_of(lane: Lane, cutovers: Mapping[int, int]) -> dict[tuple[object, ...], tuple[object, ...]]:
+def compute_expected_of(lane: Lane, cutovers: Mapping[int, int]) -> Rows:
     """Return the log's aggregates as `compute_expected` does, without the record that is none."""
     log = lane.log()
     with pytest.MonkeyPatch.context() as patch:
