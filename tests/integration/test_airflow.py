@@ -31,9 +31,14 @@ def list_states(airflow: AirflowRest, dag: str, run: str, pipeline_index: int = 
     return {t["task_id"]: t["state"] for t in tasks if pipeline_index in (-1, t["map_index"])}
 
 
+def wait_for_end(airflow: AirflowRest, dag: str, run: str, state: str = "success", deadline_s: float = 300) -> None:
+    assert airflow.wait_for_run(dag, run, deadline_s)["state"] == state
+
+
 def run_dag(airflow: AirflowRest, dag: str, conf: dict[str, Any], deadline_s: float = 300) -> str:
+    """Run the DAG, which has to succeed."""
     run = airflow.trigger(dag, conf)
-    airflow.wait_for_run(dag, run, deadline_s)
+    wait_for_end(airflow, dag, run, deadline_s=deadline_s)
     return run
 
 
@@ -73,11 +78,9 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     rival = airflow.trigger("repair_on_call", {**month, "reason": "the dashboard looks doubled"})
     airflow.pause("repair_failed_windows", False)
     # It waits for the run of the schedule, and that for the rival's Spark: three times a cold one, one after another.
-    run = run_dag(airflow, "repair_failed_windows", {}, 600)
-    airflow.wait_for_run("repair_on_call", rival, 300)
-    assert airflow.run("repair_on_call", rival)["state"] == "success"
+    run_dag(airflow, "repair_failed_windows", {}, 600)
+    wait_for_end(airflow, "repair_on_call", rival)
     pause_when_all_have_ended(airflow, "repair_failed_windows")
-    assert airflow.run("repair_failed_windows", run)["state"] == "success"
     assert lane.aggregates()[_hour(1, 1)] == (2, 2, 1)
     assert count_uncertified(lane) == 0
     assert count_published(lane) == 8, "each of the eight windows that were landed twice, once"
@@ -100,12 +103,10 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
 
     # A real run needs a reason, and the reason lands in the ledger with who asked: here by an alert's link, a login and
     # one click on the page, which follows the run until every window is certified.
-    airflow.wait_for_run("repair_on_call", refused, 300)
-    assert airflow.run("repair_on_call", refused)["state"] == "failed"
+    wait_for_end(airflow, "repair_on_call", refused, "failed")
     one_day = {**whole, "to": "2013-01-02T00:00Z", "reason": "numbers look doubled"}
     other = airflow.trigger("repair_on_call", {**one_day, "plan": planned["token"]})  # the token of two days
-    airflow.wait_for_run("repair_on_call", other, 300)
-    assert airflow.run("repair_on_call", other)["state"] == "failed"
+    wait_for_end(airflow, "repair_on_call", other, "failed")
     link = f"{lane.name}/range?from={one_day['from']}&to={one_day['to']}"
     with open_chromium() as browser:
         asked = repair_on_page(browser, stack, address("airflow"), link, one_day["reason"])
@@ -123,8 +124,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     before = lane.aggregates()
     for cleared in (["windows.repair"], ["windows.detect", "windows.repair", "windows.confirm"]):
         airflow.clear("repair_on_call", asked, cleared)
-        airflow.wait_for_run("repair_on_call", asked, 300)
-        assert airflow.run("repair_on_call", asked)["state"] == "success"
+        wait_for_end(airflow, "repair_on_call", asked)
     assert lane.aggregates() == before
     assert count_published(lane) == 9
 
@@ -142,8 +142,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
 
     # A restore by Airflow's user blocks the window; the on-call repair lifts that.
     known = {"pipeline": lane.name, "window": "2013-01-02T01:00Z", "reason": "a second look"}
-    restored = run_dag(airflow, "restore_window", known)
-    assert airflow.run("restore_window", restored)["state"] == "success"
+    run_dag(airflow, "restore_window", known)
     blocked = lane.query(
         'SELECT blocked_why FROM onceover."window" WHERE pipeline = %s AND blocked_at IS NOT NULL', [lane.name]
     )
@@ -151,7 +150,6 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     assert lane.aggregates()[_hour(2, 1)] == (4, 4, 1)
     second_day = {**whole, "from": "2013-01-02T00:00Z", "reason": "right after all"}
     again = run_dag(airflow, "repair_on_call", second_day)
-    assert airflow.run("repair_on_call", again)["state"] == "success"
     assert lane.aggregates()[_hour(2, 1)] == (3, 3, 1)
     (repaired,) = (t for t in airflow.tasks("repair_on_call", again)
                    if (t["task_id"], t["state"]) == ("windows.repair", "success"))  # fmt: skip
@@ -159,8 +157,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     assert "reading 1 window files, 0 compacted ones" in log, "the log of the task says how far it is"
 
     # A DAG that is scheduled on the asset hears of all of it: repairs and restore, with windows, revisions and reasons.
-    announced = run_dag(airflow, "announce_published", {})
-    assert airflow.run("announce_published", announced)["state"] == "success"
+    run_dag(airflow, "announce_published", {})
     reasons = {"numbers look doubled", "a second look", "right after all"}
     wait_for(lambda: reasons <= {e["reason"] for e in list_heard(airflow, lane.name)}, 120, "the example to run")
     by_reason = {e["reason"]: e for e in list_heard(airflow, lane.name)}
@@ -170,9 +167,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     airflow.pause("example_downstream", True)
 
     # A third reader: Kafka's log, raw and the aggregates hold the same records.
-    audit = airflow.trigger("audit_against_log", {"pipeline": lane.name})
-    airflow.wait_for_run("audit_against_log", audit, 400)
-    assert airflow.run("audit_against_log", audit)["state"] == "success"
+    audit = run_dag(airflow, "audit_against_log", {"pipeline": lane.name}, 400)
     said = airflow.result("audit_against_log", audit, "audit")
     assert isinstance(said, dict)
     assert (said["differing"], said["records"]) == (0, len(lane.log()))
@@ -185,10 +180,7 @@ def test_retention_dag_expires_certified_windows_and_records_who(lanes: Lanes, a
     lane.land([event(1), event(6)])
     lane.detect()
     lane.query("UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [lane.name])
-
     run = run_dag(airflow, "expire_raw", {"reason": "room"})
-
-    assert airflow.run("expire_raw", run)["state"] == "success"
     said = read_result(airflow, "expire_raw", run, lane.name, "expire")
     assert (said["windows"], said["expired"], said["left"]) == (2, 2, 0)
     assert read_result(airflow, "expire_raw", run, lane.name, "roll_up")["batches"] == 0, "Kafka holds their offsets"

@@ -78,9 +78,7 @@ def test_run_on_call_whose_window_fails_is_red_and_says_why(lanes: Lanes, airflo
 
     asked = {"pipeline": lane.name, "from": "2026-03-01T12:00Z", "to": "2999-01-01T00:00Z", "reason": "it looks odd"}
     run = airflow.trigger("repair_on_call", {**asked, "force": True})
-    airflow.wait_for_run("repair_on_call", run, 300)
-
-    assert airflow.run("repair_on_call", run)["state"] == "failed"
+    assert airflow.wait_for_run("repair_on_call", run, 300)["state"] == "failed"
     tasks = {task["task_id"]: task["state"] for task in airflow.tasks("repair_on_call", run)}
     assert (tasks["windows.confirm"], tasks["windows.check"]) == ("success", "failed")
     said = airflow.log("repair_on_call", run, "windows.check")
@@ -109,8 +107,7 @@ def test_repair_that_waits_holds_up_no_detection(lanes: Lanes, airflow: AirflowR
     finally:
         set_slots(airflow, 1)
     for run in (first, second):
-        airflow.wait_for_run("repair_failed_windows", run, 300)
-        assert airflow.run("repair_failed_windows", run)["state"] == "success"
+        assert airflow.wait_for_run("repair_failed_windows", run, 300)["state"] == "success"
     pause_when_all_have_ended(airflow, "repair_failed_windows")
     assert (list_states(slow), list_states(other)) == (["certified"], ["certified"])
 
