@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from tests.integration.lane import NOON_MS, Lane, Lanes, event
-from tests.integration.planted_failures import append, encode_line, expire, minutes
+from tests.integration.planted_failures import append, delete_topic, encode_line, expire, minutes
 from tests.raw_lines import date_record, encode_append
 
 from onceover.cli.audit_report import describe
 from onceover.cli.output import Answer, print_answer
-from onceover.config.endpoints import address
 from onceover.lines.contract_names import name_contract
 from onceover.model.record import Record
 from onceover.model.window import from_ms
@@ -97,27 +95,11 @@ def test_audit_of_the_log_begins_where_reading_began(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-def test_audit_finds_rows_of_records_that_nothing_holds(lanes: Lanes) -> None:
-    lane = lanes()
-    produce(lane, range(2))
-    produce(lane, range(2), minute=5)
-    certify(lane)
-    expire(lane, 4)
-    assert lane.audit()["equal"], "raw holds them"
-    lane.hdfs().delete(lane.layout.window_file(NOON))
-    audit = lane.audit()
-    assert read_sides(audit) == (0, 0, 0, 0, 0, 2)
-    assert read_row(audit)["rows"] == ["- (a,2,1,1)"]
-    assert [row["equal"] for row in audit["rows"]] == [False, True]
-
-
-@pytest.mark.largest
 def test_audit_without_a_topic_compares_raw_with_the_rows(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(3))
     certify(lane)
-    admin = AdminClient({"bootstrap.servers": address("kafka")})  # kept, because its futures end with it
-    admin.delete_topics([lane.topic])[lane.topic].result(30)
+    delete_topic(lane)
     audit = lane.audit()
     assert (audit["equal"], read_sides(audit)) == (True, (3, 0, 3, 0, 0, 3))
     append_unknown(lane, range(7, 9))
@@ -126,38 +108,27 @@ def test_audit_without_a_topic_compares_raw_with_the_rows(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-def test_audit_reads_files_that_the_ledger_does_not_know(lanes: Lanes) -> None:
+def test_audit_names_what_is_wrong_with_each_window(lanes: Lanes) -> None:
     lane = lanes()
-    produce(lane, range(4))
+    for minute, records in ((0, 4), (5, 2), (10, 3), (15, 3), (20, 1)):
+        produce(lane, range(records), minute)
     certify(lane)
-    expire(lane, 4)
-    lane.query(f"DELETE FROM aggregates.{lane.name}")
-    lane.query('DELETE FROM onceover."window" WHERE pipeline = %s', [lane.name])
-    audit = lane.audit()
-    assert (audit["equal"], read_sides(audit)) == (False, (4, 0, 4, 0, 0, None))
-    assert read_row(audit)["rows"] == ["+ (a,4,6,3)"]
-
-
-@pytest.mark.largest
-def test_two_contents_under_one_epoch_differ(lanes: Lanes) -> None:
-    lane = lanes()
-    produce(lane, range(3))
-    certify(lane)
-    append(lane, 0, encode_line(lane, 1, event(0, amount=9)))
-    row = read_row(lane.audit())
-    assert count_differing(row) == {"several contents or windows in raw": 1}
-    assert (row["equal"], row["not_compared"]) == (False, "IDs have several contents under one leader epoch")
-
-
-@pytest.mark.largest
-def test_loss_stated_of_a_held_record_is_a_difference(lanes: Lanes) -> None:
-    lane = lanes()
-    produce(lane, range(3))
-    certify(lane)
-    # what no command does: it refuses offsets that landed
-    lane.query(
+    expire(lane, 6)
+    assert lane.audit()["equal"], "raw holds what has expired"
+    lane.query(f"DELETE FROM aggregates.{lane.name} WHERE window_start = %s", [NOON])
+    lane.query('DELETE FROM onceover."window" WHERE pipeline = %s AND window_start = %s', [lane.name, NOON])
+    lane.store().remove(lane.layout.window_file(minutes(5, 10).start))
+    append(lane, 10, encode_line(lane, 7, event(10, amount=9)))
+    lane.query(  # what no command does: it refuses offsets that landed
         "INSERT INTO onceover.accepted_loss (pipeline, generation, kafka_partition, start_offset, end_offset, "
-        "first_window, end_window, who, why) VALUES (%s, %s, 0, 1, 2, %s, %s, 'me', 'a test')",
-        [lane.name, lane.source().generation, NOON, minutes(0, 5).end],
+        "first_window, end_window, who, why) VALUES (%s, %s, 0, 10, 11, %s, %s, 'me', 'a test')",
+        [lane.name, lane.source().generation, minutes(15, 20).start, minutes(15, 20).end],
     )
-    assert count_differing(read_row(lane.audit())) == {"held, but accepted as lost": 1}
+    audit = lane.audit()
+    assert [row["equal"] for row in audit["rows"]] == [False] * 4 + [True]
+    unknown, lost, doubled, accepted = (read_row(audit, minute) for minute in (0, 5, 10, 15))
+    assert (read_sides(audit, 0), unknown["rows"]) == ((4, 0, 4, 0, 0, None), ["+ (a,4,6,3)"])
+    assert (read_sides(audit, 5), lost["rows"]) == ((0, 0, 0, 0, 0, 2), ["- (a,2,1,1)"])
+    assert count_differing(doubled) == {"several contents or windows in raw": 1}
+    assert doubled["not_compared"] == "IDs have several contents under one leader epoch"
+    assert count_differing(accepted) == {"held, but accepted as lost": 1}

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from psycopg import sql
 from pyspark.sql import SparkSession
 from tests.docs.shell import Shell, shell
@@ -18,7 +17,7 @@ from tests.integration.compaction import list_states
 from tests.integration.extras import accept_loss, repair
 from tests.integration.lane import EVENTS, Lane, count_events, event
 from tests.integration.other_ledger import open_server
-from tests.integration.planted_failures import expire, wait_for_lease_end
+from tests.integration.planted_failures import create_topic, expire, wait_for_lease_end
 
 from onceover.config.endpoints import address
 from onceover.errors import FencedError
@@ -44,9 +43,7 @@ def reader(
     monkeypatch.setenv("PATH", f"{find_binaries()}{os.pathsep}{os.environ['PATH']}")
     superuser = address("postgres").replace("//onceover@", "//postgres@").replace("/onceover?", "/postgres?")
     monkeypatch.setenv("ADMIN", superuser)
-    admin = AdminClient({"bootstrap.servers": address("kafka")})
-    topic = NewTopic(name, num_partitions=1, replication_factor=1, config={"retention.ms": "-1"})
-    admin.create_topics([topic])[name].result(30)
+    create_topic(name)
     with shell(tmp_path / "pipelines", name, {}) as made:
         made.cwd = tmp_path
         toml = made.folder / "flights.toml"

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
-from tests.integration.planted_failures import count_certified, list_gaps
+from tests.integration.lane import NOON_MS, Lanes, event
+from tests.integration.planted_failures import add_partitions, count_certified, list_gaps, recreate
 from tests.integration.test_holes import accept
 
-from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.ledger import frontiers
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
-
-
-def recreate(lane: Lane) -> None:
-    admin = AdminClient({"bootstrap.servers": address("kafka")})
-    admin.delete_topics([lane.topic])[lane.topic].result(30)
-    topic = NewTopic(lane.topic, num_partitions=1, replication_factor=1, config={"retention.ms": "-1"})
-    admin.create_topics([topic])[lane.topic].result(30)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +78,7 @@ def test_added_kafka_partition_counts_from_its_first_record(lanes: Lanes) -> Non
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
         driver.turn()
-        admin = AdminClient({"bootstrap.servers": address("kafka")})
-        admin.create_partitions([NewPartitions(lane.topic, 3)])[lane.topic].result(30)
+        add_partitions(lane, 3)
         for kafka_partition in (1, 2):
             lane.produce([event(n) for n in range(5)], kafka_partition)
         for _ in range(20):

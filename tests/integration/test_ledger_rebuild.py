@@ -9,7 +9,7 @@ import pytest
 from tests.integration.extras import accept_loss, produce, repair, sum_up
 from tests.integration.lane import Lane, Lanes, event
 from tests.integration.other_ledger import copy_ledger, make_ledger
-from tests.integration.planted_failures import count_certified, expire, list_gaps, replay
+from tests.integration.planted_failures import count_certified, expire, list_gaps, read_certificates, replay
 from tests.integration.program import as_json, run
 
 from onceover.config.endpoints import address
@@ -19,19 +19,6 @@ from onceover.ledger.root import RootRefusedError
 from onceover.model.pipeline import OFFSET_STORES
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
-
-
-def read_certificates(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:
-    """Return the certificate's digest and the aggregates of each window."""
-    rows = lane.query(
-        """
-        SELECT w.window_start, c.records, c.high1, c.low1, c.high2, c.low2, c.aggregate_rows, c.aggregate_hash
-        FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
-        WHERE w.pipeline = %s AND c.version = w.version
-        """,
-        [lane.name],
-    )
-    return {row["window_start"]: tuple(row.values())[1:] for row in rows}
 
 
 def certify(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:

@@ -7,15 +7,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.integration.lane import Lane, Lanes, event
-from tests.integration.planted_failures import append, expire, list_gaps, skip_to
-from tests.integration.test_identity import recreate
+from tests.integration.planted_failures import append, expire, list_gaps, recreate, skip_to
 from tests.raw_lines import change_record, encode_append
 from typer.testing import CliRunner
 
 from onceover.cli.app import app
-from onceover.config.endpoints import address
 from onceover.ledger import drivers
 from onceover.model.finding_kinds import Kind
 from onceover.offset_stores import CorruptOffsetsError, open_store
@@ -114,9 +111,7 @@ def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
     for kafka_partition in (0, 1):
         lane.produce([event(n) for n in range(5)], kafka_partition)
     lane.ingest()
-    admin = AdminClient({"bootstrap.servers": address("kafka")})
-    admin.delete_topics([lane.topic])[lane.topic].result(30)
-    admin.create_topics([NewTopic(lane.topic, 2, 1, config={"retention.ms": "-1"})])[lane.topic].result(30)
+    recreate(lane, 2)
     for kafka_partition in (0, 1):
         lane.produce([event(n, "new") for n in range(8)], kafka_partition)
     code, stdout, _ = onceover("offsets", lane.name, "show")

@@ -8,10 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer
 from tests.integration.lane import Lane, Lanes, event
-from tests.integration.planted_failures import count_certified
+from tests.integration.planted_failures import count_certified, expire
 
 from onceover.cli.doctor import check_kafka
 from onceover.config.endpoints import address
@@ -101,8 +100,7 @@ def test_records_deleted_after_the_plan_cost_no_driver(lanes: Lanes) -> None:
 
         def delete_first(*planned: Any) -> Any:
             driver._work = work
-            admin = AdminClient({"bootstrap.servers": address("kafka")})
-            next(iter(admin.delete_records([TopicPartition(lane.topic, 0, 2)]).values())).result(30)
+            expire(lane, 2)
             return work(*planned)
 
         driver._work = delete_first

@@ -17,8 +17,9 @@ from tests.integration.planted_failures import (
     lose_ledger,
     minutes,
     produce_transaction,
+    read_certificates,
 )
-from tests.integration.test_ledger_rebuild import certify, read_certificates
+from tests.integration.test_ledger_rebuild import certify
 from tests.raw_lines import encode_append
 
 from onceover.config.endpoints import address

@@ -9,11 +9,10 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.other_ledger import copy_ledger, make_ledger
-from tests.integration.planted_failures import lose_ledger, minutes
+from tests.integration.planted_failures import add_partitions, lose_ledger, minutes
+from tests.integration.planted_failures import expire as expire_log
 from tests.integration.program import run
 from tests.integration.releases import look
 
@@ -42,6 +41,12 @@ def read_marker(lane: Lane) -> RootMarker:
         marker = context.markers.read_newest().marker
     assert marker is not None
     return marker
+
+
+def name_other_cluster(lane: Lane) -> None:
+    with lane.open() as context:
+        stored = context.markers.read_newest()
+        context.markers.write_next(stored, replace(read_marker(lane), kafka_cluster="aMirror"))
 
 
 def find_problem(lane: Lane) -> RootProblem | None:
@@ -169,9 +174,7 @@ def test_root_of_a_future_format_is_refused_and_keeps_its_marker(lane: Lane) -> 
 @pytest.mark.largest
 def test_other_cluster_needs_its_id_to_be_accepted(lane: Lane) -> None:
     real = read_marker(lane).kafka_cluster
-    with lane.open() as context:
-        stored = context.markers.read_newest()
-        context.markers.write_next(stored, replace(read_marker(lane), kafka_cluster="aMirror"))
+    name_other_cluster(lane)
     assert find_problem(lane) is RootProblem.OTHER_CLUSTER
     code, said = take_root(lane)
     assert (code, f"--kafka-cluster {real}" in said) == (1, True)
@@ -183,12 +186,10 @@ def test_other_cluster_needs_its_id_to_be_accepted(lane: Lane) -> None:
 @pytest.mark.largest
 def test_partition_that_the_ledger_lost_begins_at_the_marker(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     restored = copy_ledger()
-    admin = AdminClient({"bootstrap.servers": address("kafka")})
-    admin.create_partitions([NewPartitions(lane.topic, 2)])[lane.topic].result(30)
+    add_partitions(lane, 2)
     lane.land([event(n) for n in range(10)], 1)
     assert sorted((at.kafka_partition, origin) for at, origin in read_marker(lane).origins.items()) == [(0, 0), (1, 0)]
-    for future in admin.delete_records([TopicPartition(lane.topic, 1, 4)]).values():
-        future.result(30)
+    expire_log(lane, 4, 1)
     lane.produce([event(30)], 1)
     monkeypatch.setenv("ONCEOVER_POSTGRES", restored)
     assert take_root(lane)[0] == 0
@@ -236,9 +237,7 @@ def test_reads_warn_and_doctor_names_a_foreign_root(lane: Lane, monkeypatch: pyt
 @pytest.mark.largest
 def test_another_cluster_ends_detection_and_repair_red(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     request = lane.detect(minutes(0, 10), force=True).request_id
-    with lane.open() as context:
-        stored = context.markers.read_newest()
-        context.markers.write_next(stored, replace(read_marker(lane), kafka_cluster="aMirror"))
+    name_other_cluster(lane)
     for refused in (lane.detect, lambda: lane.repair(request or 0)):
         with pytest.raises(RootRefusedError, match="aMirror"):
             refused()
