@@ -9,7 +9,6 @@ from tests.faults.ends import assert_counts_once, pad
 from tests.integration.extras import produce, repair
 from tests.integration.lane import EVENTS, Lane, Lanes, event
 from tests.integration.planted_failures import count_certified
-from tests.integration.poison import read_reasons
 
 from onceover.errors import BusyError
 from onceover.fault_points import Step
@@ -83,11 +82,11 @@ def test_record_that_never_ends_is_quarantined_alone(lanes: Lanes, jobs: Jobs) -
     ingest = jobs("ingest.py", "--pipeline", lane.name, cold=True)
     ingest.start()
     wait_for(lambda: has_run(lane) and (0.0, "a") in lane.aggregates(), 600, "the other Kafka partition to go on")
-    assert read_reasons(lane) == {}, "the search goes on"
-    wait_for(lambda: len(read_reasons(lane)) == 2, 600, "the search to end")
+    assert lane.reasons() == {}, "the search goes on"
+    wait_for(lambda: len(lane.reasons()) == 2, 600, "the search to end")
     wait_for(lambda: (0.0, "b") in lane.aggregates(), 60, "the batch to land")
     assert ingest.stop() == 0
-    assert read_reasons(lane) == {(0, 1): "SQL too slow: key kind", (0, 3): "SQL too slow: key kind"}
+    assert lane.reasons() == {(0, 1): "SQL too slow: key kind", (0, 3): "SQL too slow: key kind"}
     assert lane.aggregates() == {(0.0, "a"): (3, 4, 2), (0.0, "b"): (1, 1, 1)}
     assert "ingest starts again" in ingest.read_log()
 

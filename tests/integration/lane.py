@@ -317,6 +317,11 @@ class Lane:
                     lines.append((name, decode(text)))
         return lines
 
+    def reasons(self) -> dict[tuple[int, int], str]:
+        """Return the reason of each record in quarantine, by Kafka partition and offset."""
+        held = ((line.record, line.reason) for _, line in self.lines() if line.reason is not None)
+        return {(record.source.kafka_partition, record.offset): reason for record, reason in held}
+
     def log(self) -> dict[tuple[int, int], tuple[bytes | None, bytes | None]]:
         """Read the topic by another client: key and value by (Kafka partition, offset)."""
         return read_log(self.topic)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 from tests.integration.lane import EVENTS, Lanes, event
-from tests.integration.poison import read_reasons
 from tests.integration.releases import release
 
 from onceover.cli.doctor import check_kafka
@@ -36,15 +35,15 @@ def test_record_that_overflows_the_stack_is_quarantined_alone(lanes: Lanes) -> N
         lane.produce([event(4, "a")], kafka_partition=1)
         assert "-0:0-5 waits while it is searched" in format_progress(driver.turn())
         turn_until(driver, lambda: lane.aggregates()[0.0, "a"][0] == 2)
-        assert read_reasons(lane) == {}, "the search goes on, and did not hold up the other Kafka partition"
-        turn_until(driver, lambda: len(read_reasons(lane)) == 2)
-    assert read_reasons(lane) == {(0, 1): "SQL failed: key kind", (0, 3): "SQL failed: key kind"}
+        assert lane.reasons() == {}, "the search goes on, and did not hold up the other Kafka partition"
+        turn_until(driver, lambda: len(lane.reasons()) == 2)
+    assert lane.reasons() == {(0, 1): "SQL failed: key kind", (0, 3): "SQL failed: key kind"}
     lane.ingest()
     assert lane.aggregates() == {(0.0, "a"): (4, 5, 2), (0.0, "b"): (1, 1, 1)}
     assert lane.audit()["equal"]
     with lane.open() as context:
         known = list_quarantined_poison(context, lane.registered().contracts.versions)
-    assert {(0, each.offset): each.reason for each in known} == read_reasons(lane), "a lost ledger finds them in raw"
+    assert {(0, each.offset): each.reason for each in known} == lane.reasons(), "a lost ledger finds them in raw"
 
 
 @pytest.mark.rare
