@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.chromium import open_chromium
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.page_visits import Visit
 from tests.integration.planted_failures import replay
 
@@ -41,10 +41,9 @@ class Scene:
 
 
 @pytest.fixture
-def scene(lanes: Callable[..., Lane], stack: Stack, airflow: AirflowRest) -> Iterator[Scene]:
+def scene(lanes: Lanes, stack: Stack, airflow: AirflowRest) -> Iterator[Scene]:
     lane = lanes()
-    lane.produce([event(minute, HOSTILE) for minute in (1, 6, 11)])
-    lane.ingest()
+    lane.land([event(minute, HOSTILE) for minute in (1, 6, 11)])
     lane.detect()
     lane.produce([event(minute, HOSTILE) for minute in (2, 7)])
     replay(lane)

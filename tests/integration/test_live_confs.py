@@ -16,7 +16,7 @@ from tests.hostile.live_confs import Sent, list_refused, list_spoiled, make_righ
 from tests.hostile.live_oracles import hash_tables, judge_run
 from tests.hostile.texts import CANARY
 from tests.hostile.wrong_confs import list_taken
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import replay
 
 from onceover.config.endpoints import address
@@ -44,7 +44,7 @@ def send(stack: Stack, airflow: AirflowRest) -> Send:
 
 
 @pytest.fixture
-def quiet_lane(lanes: Callable[..., Lane], airflow: AirflowRest) -> Iterator[Lane]:
+def quiet_lane(lanes: Lanes, airflow: AirflowRest) -> Iterator[Lane]:
     """A pipeline with two failed windows, in every form, while no schedule writes to the ledger."""
     lane = lanes()
     lane.produce([event(minute) for minute in (1, 6)])

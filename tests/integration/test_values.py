@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from tests.integration.lane import Lane
+from tests.integration.lane import Lanes
 from tests.integration.planted_failures import replay
 
 from onceover.observability.snapshot import read_signals
@@ -41,7 +40,7 @@ def sale(at: str = NOON, amount: str = "1", size: str = "1.5") -> bytes:
     return f'{{"at":{at},"amount":{amount},"bytes":{size}}}'.encode()
 
 
-def test_values_count_as_written_or_not_at_all(lanes: Callable[..., Lane]) -> None:
+def test_values_count_as_written_or_not_at_all(lanes: Lanes) -> None:
     lane = lanes(SALES)
     good = [*(sale(amount=text) for text in TAKEN), sale(size="2e12"), sale(size="null")]
     refused = {
