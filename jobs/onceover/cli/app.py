@@ -18,7 +18,6 @@ from onceover.cli.lazy import list_commands
 from onceover.cli.output import print_error
 from onceover.errors import OnceoverError
 
-
 # The purpose of commands, in the order in which `onceover --help` lists them.
 _COMMANDS: Final = {
     "Inspect": ("windows", "explain", "holes", "doctor"),

@@ -17,7 +17,14 @@ from contextlib import suppress
 from typing import Any
 
 from onceover.errors import ConfigurationError
-from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, StoredOffsets, is_number, parse_json, parse_offset
+from onceover.offset_stores.store import (
+    CorruptOffsetsError,
+    OffsetStore,
+    StoredOffsets,
+    is_number,
+    parse_json,
+    parse_offset,
+)
 from onceover.raw.hdfs import SmallFiles
 
 _VERSION = b"v1"

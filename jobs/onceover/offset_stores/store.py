@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from onceover.errors import TerminalError
 
@@ -23,7 +22,7 @@ class StoredOffsets:
     topic_id: str | None = None
 
 
-class OffsetStore(ABC):
+class OffsetStore(Protocol):
     """A store of the next offset to read, per Kafka partition of one topic, for one group.
 
     Once `save` has returned, `load` returns those offsets from any machine: a save is durable, and happens whole or not
@@ -34,17 +33,15 @@ class OffsetStore(ABC):
     place: str
     """The location of its values, unique among the stores of its kind; errors name it, and the ledger has its owner."""
 
-    in_ledger = False
+    in_ledger: bool = False
     """Whether `save` uses the ledger's connection, and so may share a transaction with the landings."""
 
-    @abstractmethod
     def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
         """Return the stored offsets, at least those of these Kafka partitions.
 
         Raises CorruptOffsetsError for a value that no store of ours wrote, UnreachableError without an answer.
         """
 
-    @abstractmethod
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
         """Replace the stored offsets by these, which are all that the topic's Kafka partitions have."""
 
