@@ -10,6 +10,7 @@ from tests.docs.pages import PAGES, ROOT, Page, commands
 from tests.onceover.cli.conftest import COMMANDS
 
 from onceover.cli.app import app
+from onceover.cli.lazy import LazyCommand
 from onceover.model.finding_kinds import Kind
 
 PROGRAM = typer.main.get_command(app)
@@ -40,6 +41,7 @@ def resolve(words: list[str]) -> tuple[typer.Context, list[str]]:
     while hasattr(command, "get_command") and words and not words[0].startswith("-"):
         inner = command.get_command(context, words[0])
         assert inner is not None, f"there is no command {words[0]!r} in `{context.command_path}`"
+        inner = inner.load() if isinstance(inner, LazyCommand) else inner
         context, command = typer.Context(inner, info_name=words[0], parent=context), inner
         words = words[1:]
     return context, words

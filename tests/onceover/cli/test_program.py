@@ -36,6 +36,19 @@ def test_help_groups_the_commands_by_purpose(run: Any) -> None:
     assert maintaining == {"quarantine", "offsets", "compact", "retention", "ledger"}
 
 
+def test_every_command_is_in_the_list_above() -> None:
+    def walk(of: Any, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
+        if not isinstance(of, TyperGroup):
+            assert of.load().name == path[-1]
+            return {path}
+        context = typer.Context(of)
+        return {
+            each for name in of.list_commands(context) for each in walk(of.get_command(context, name), (*path, name))
+        }
+
+    assert walk(typer.main.get_command(app)) == set(COMMANDS)
+
+
 def test_exit_codes_shown_are_those_of_the_errors() -> None:
     assert {UsageError.exit_code, BusyError.exit_code, UnreachableError.exit_code, ConfigurationError.exit_code} <= set(
         EVERYWHERE

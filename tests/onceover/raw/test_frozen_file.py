@@ -97,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture(params=[False, True], ids=["straight", "redirected"])
 def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hdfs]:
-    monkeypatch.setattr(hdfs, "_TIMEOUT", (5.0, 0.3))
+    monkeypatch.setattr(hdfs, "TIMEOUT", (5.0, 0.3))
     with Hdfs(redirects=request.param) as found:
         serving = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})
         serving.start()

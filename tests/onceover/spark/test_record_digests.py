@@ -19,7 +19,7 @@ from onceover.lines.read import read
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record
-from onceover.spark import record_digests
+from onceover.spark.compacted_files import aggregate_digest
 
 pytestmark = pytest.mark.spark
 SOURCE = KafkaPartition("00c0ffee", 3)
@@ -72,7 +72,7 @@ def _read(spark: SparkSession, lines: Sequence[bytes]) -> DataFrame:
 
 
 def _digest(read: DataFrame) -> Digest:
-    row = read.agg(*record_digests.aggregate_digest()).collect()[0]
+    row = read.agg(*aggregate_digest()).collect()[0]
     return Digest(*row)
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from onceover.cli.arguments import PipelineName, flag
+from onceover.cli.arguments import DryRun, PipelineName
 from onceover.cli.command import command
 from onceover.cli.exit_codes import TRY_LATER
 from onceover.cli.output import Answer, Occasionally
 from onceover.context import open_pipeline
 from onceover.explain.actions import describe_rollup
 from onceover.retention.rollup import roll_up_batches
-
-DryRun = Annotated[bool, flag("--dry-run", "Only count what would be joined; write nothing.")]
 
 
 @command(
