@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from tests.onceover.cli.conftest import COMMANDS
+from typer.core import TyperGroup
 
+from onceover.cli.app import app
 from onceover.cli.exit_codes import EVERYWHERE
 from onceover.errors import BusyError, ConfigurationError, UnreachableError, UsageError
 
