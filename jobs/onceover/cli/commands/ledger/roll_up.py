@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from onceover.cli.arguments import DryRun, PipelineName
 from onceover.cli.command import command
 from onceover.cli.exit_codes import TRY_LATER
@@ -26,4 +28,4 @@ def roll_up(pipeline: PipelineName, dry_run: DryRun = False) -> Answer:
     """
     with open_pipeline(pipeline, "roll-up") as context:
         result = roll_up_batches(context, dry_run=dry_run, say=Occasionally())
-    return Answer({**result.as_dict(), "dry_run": dry_run}, [describe_rollup(result, dry_run=dry_run)])
+    return Answer({**asdict(result), "dry_run": dry_run}, [describe_rollup(result, dry_run=dry_run)])
