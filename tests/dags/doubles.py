@@ -47,7 +47,7 @@ class Library:
     of a confirmation that differ from an empty one."""
 
     requests: dict[str, int] = field(default_factory=dict)
-    outcome: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    outcome: dict[str, Any] = field(default_factory=dict)
     detected: dict[str, dict[str, Any]] = field(default_factory=dict)
     planned: list[str] = field(default_factory=list)
     confirmed: list[tuple[str, int]] = field(default_factory=list)

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from typer.core import TyperGroup
 from onceover.cli.app import app
 from onceover.cli.exit_codes import EVERYWHERE
 from onceover.errors import BusyError, ConfigurationError, UnreachableError, UsageError
+from onceover_local.stack.process import wait_for
 
 ONCEOVER = str(Path(sys.executable).with_name("onceover"))
 
@@ -173,16 +173,9 @@ def test_ended_commands_entry_cleans_up(tmp_path: Path, number: signal.Signals, 
     )
     command = f"import sys; from onceover.cli.spark_entry import run_entry; run_entry([sys.executable, {str(child)!r}])"
     process = subprocess.Popen([sys.executable, "-c", command], stderr=subprocess.DEVNULL)
-    _wait_for(lambda: marks.exists() and marks.read_text() == "holds")
+    wait_for(lambda: marks.exists() and marks.read_text() == "holds", 30, "the entry")
     process.send_signal(number)
     assert process.wait(30) == code
     if number == signal.SIGKILL:  # a killed command waits for nothing
-        _wait_for(lambda: marks.read_text() == "cleaned up")
+        wait_for(lambda: marks.read_text() == "cleaned up", 30, "the entry to clean up")
     assert marks.read_text() == "cleaned up"
-
-
-def _wait_for(condition: Any, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

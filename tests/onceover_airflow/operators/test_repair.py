@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -26,11 +25,7 @@ from onceover_airflow.operators.repair import (
 
 pytestmark = pytest.mark.airflow
 
-BACKFILL = AirflowRun(
-    *("repair_history", "backfill__2013-01-02", "backfill", "ada"),
-    data_interval_start=datetime(2013, 1, 1, tzinfo=UTC),
-    data_interval_end=datetime(2013, 1, 2, tzinfo=UTC),
-)
+BACKFILL = AirflowRun(run_type="backfill")
 RANGE = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z"}
 DAMAGED = (("2013-01-01T05:00Z", "corrupt line"),)
 
@@ -57,20 +52,14 @@ def test_ledger_detection_names_no_range_and_who_triggered_it(library: Library) 
     assert asked["dag_run"] == DagRun("repair_failed_windows", "scheduled__x")
 
 
-def test_backfill_judges_the_windows_of_its_day(library: Library) -> None:
-    found = detect().execute(context({"force": True}))
-
-    asked = library.detected["events"]
-    assert (len(asked["window_range"]), asked["force"], asked["who"]) == (24, True, "ada (backfill)")
-    assert (found["request_id"], found["pipeline"]) == (7, "events")
-
-
-def test_reason_goes_to_the_ledger_unchanged(library: Library) -> None:
+def test_reason_and_force_go_to_the_ledger_unchanged(library: Library) -> None:
     reason = "disk full'; DROP TABLE onceover.window; -- {{ var.value.secret }}"
 
-    detect(reason_needed=True).execute(context({"reason": reason, **RANGE}, AirflowRun()))
+    found = detect(reason_needed=True).execute(context({"reason": reason, "force": True, **RANGE}))
 
-    assert library.detected["events"]["why"] == reason
+    asked = library.detected["events"]
+    assert (asked["why"], asked["force"], asked["who"]) == (reason, True, "ada (backfill)")
+    assert (found["request_id"], found["pipeline"]) == (7, "events")
 
 
 def test_dry_run_only_plans(library: Library) -> None:
