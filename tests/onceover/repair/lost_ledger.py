@@ -13,11 +13,12 @@ from tests.onceover.ledger.driven_pipeline import change_window
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError
 from onceover.ledger.database import Connection
+from onceover.ledger.lost_windows import LostWindow
 from onceover.ledger.windows import list_windows
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.repair_failure import RepairFailure
 from onceover.raw.layout import Layout
-from onceover.repair.lost_windows import LostWindow, list_lost
+from onceover.repair.lost_windows import list_lost
 
 NAME = "lost"
 OFFSETS_OF_5 = (250, 350)  # of its own five batches, and of the next five
