@@ -45,7 +45,7 @@ class Log:
 def find(source: KafkaSource, start: int, end: int, log_end: int) -> tuple[int, int] | None:
     """Return where the offsets of the range begin and end that no reader gets, if there are any."""
     found = find_unreadable(source, OffsetRange(KafkaPartition("0a1b2c3d", 0), start, end), log_end)
-    return found and (found.offsets.start, found.offsets.end)
+    return (found.offsets.start, found.offsets.end) if found else None
 
 
 def make_log(random: Random) -> Log:

@@ -58,7 +58,7 @@ def test_batch_of_large_records_is_bounded_by_its_bytes(spark: SparkSession) -> 
 def test_digests_of_disjoint_sets_add_up_and_show_a_double(spark: SparkSession) -> None:
     records = [Record(SOURCE, offset, 5, b"\\N", (("h", None),), b"\xff\t%d" % offset) for offset in range(30)]
     data = [encode(Line(record, 7, CONTRACT, (b"1",))) for record in records]
-    parts = (data, data[:11], data[11:], [*data[:-1], data[0]], [])
+    parts: list[list[bytes]] = [data, data[:11], data[11:], [*data[:-1], data[0]], []]
     whole, first, rest, swapped, none = (_digest(_read(spark, part)) for part in parts)
     assert first + rest == whole == compute_digest(records)
     assert swapped.records == whole.records, "as many records, one twice and one missing"
