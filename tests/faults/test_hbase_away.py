@@ -13,7 +13,7 @@ from tests.faults.ends import assert_counts_once, fail_attempt, go_on
 from tests.integration.extras import produce
 from tests.integration.lane import NOON_MS, Lanes, event
 from tests.integration.lane_fixtures import put_on_hbase
-from tests.integration.planted_failures import count_certified, minutes, replay
+from tests.integration.planted_failures import count_certified, land_twice, minutes
 from tests.integration.program import run
 
 from onceover.config.endpoints import address
@@ -64,9 +64,7 @@ def test_server_killed_under_a_batch_costs_no_record(
 
 def test_repair_whose_region_server_died_is_done_again(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(15)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n, amount=n) for n in range(15)])
     request = lane.detect().request_id or 0
     repair = hold(jobs("repair.py", "--pipeline", lane.name, "--request", str(request)), RepairStep.CLAIMED)
     stack.kill_part("hbase")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.faults.conftest import Jobs, hold
 from tests.integration.lane import NOON_MS, Lane, Lanes, event
-from tests.integration.planted_failures import minutes, replay, spoil
+from tests.integration.planted_failures import land_twice, minutes, spoil
 
 from onceover.config.endpoints import address, home
 from onceover.fault_points import RepairStep
@@ -19,9 +19,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.faults]
 
 def test_killed_repair_is_finished_and_a_paused_one_is_void(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(15)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n, amount=n) for n in range(15)])
     request = lane.detect().request_id or 0
     right = {(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10)}
     paused, killed = (jobs("repair.py", "--pipeline", lane.name, "--request", str(request)) for _ in range(2))
@@ -55,9 +53,7 @@ runpy.run_path({job!r}, run_name="__main__")
 def test_repair_killed_between_groups_goes_on_with_the_next(lanes: Lanes, jobs: Jobs, tmp_path: Path) -> None:
     lane, script = lanes(), tmp_path / "repair_in_groups.py"
     script.write_text(GROUPS_OF_ONE.format(job=str(home() / "jobs" / "repair.py")))
-    lane.produce([event(n, amount=n) for n in range(15)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n, amount=n) for n in range(15)])
     request = lane.detect().request_id or 0
     killed, second = (
         jobs(str(script), "--pipeline", lane.name, "--request", str(request), cold=True) for _ in range(2)
@@ -80,9 +76,7 @@ def test_repair_killed_between_groups_goes_on_with_the_next(lanes: Lanes, jobs: 
 @pytest.mark.rare
 def test_unreadable_block_fails_its_own_window_only(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(15)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n, amount=n) for n in range(15)])
     request = lane.detect().request_id or 0
     spoil(lane, lane.layout.window_file(from_ms(NOON_MS + 5 * 60_000)))
     confirmation = lane.repair(request)
@@ -96,9 +90,7 @@ def test_unreadable_block_fails_its_own_window_only(lanes: Lanes) -> None:
 @pytest.mark.rare
 def test_file_left_open_by_a_dead_writer_is_closed_and_repaired(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(5)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n) for n in range(5)])
     request = lane.detect().request_id or 0
     path = lane.layout.window_file(from_ms(NOON_MS))
     jvm = lane.spark.sparkContext._jvm

@@ -36,6 +36,12 @@ def replay(lane: Lane) -> None:
     lane.turn()
 
 
+def land_twice(lane: Lane, values: Iterable[bytes], kafka_partition: int = 0) -> None:
+    lane.produce(values, kafka_partition)
+    replay(lane)
+    lane.ingest()
+
+
 def fail(*_: object) -> Any:
     raise TransientError("the group's coordinator is away")
 

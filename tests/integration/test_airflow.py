@@ -10,7 +10,7 @@ from tests.chromium import open_chromium
 from tests.conftest import pause_when_all_have_ended
 from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.page_visits import repair_on_page
-from tests.integration.planted_failures import replay
+from tests.integration.planted_failures import land_twice, replay
 
 from onceover.config.endpoints import address
 from onceover.model.window import to_ms
@@ -86,9 +86,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     assert count_published(lane) == 8, "each of the eight windows that were landed twice, once"
 
     # A dry run on call writes nothing and says what it would do.
-    lane.produce([make_event(day, 1) for day in (1, 2)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [make_event(day, 1) for day in (1, 2)])
     whole = {"pipeline": lane.name, "from": "2013-01-01T00:00Z", "to": "2013-01-03T00:00Z"}
     refused = airflow.trigger("repair_on_call", whole)  # for want of a reason; looked at below
     dry = run_dag(airflow, "repair_on_call", {**whole, "dry_run": True})

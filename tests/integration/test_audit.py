@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import NOON_MS, Lanes, event
-from tests.integration.planted_failures import append, encode_line, expire, minutes, produce_transaction, replay
+from tests.integration.planted_failures import (
+    append,
+    encode_line,
+    expire,
+    land_twice,
+    minutes,
+    produce_transaction,
+    replay,
+)
 
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.ledger.certificates import read_certificate
@@ -79,9 +87,7 @@ def test_audit_leaves_out_and_reports_expired_offsets(lanes: Lanes) -> None:
 @pytest.mark.rare
 def test_audit_restores_replaced_rows_as_a_revision_until_repair(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(5)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n, amount=n) for n in range(5)])
     wrong = lane.aggregates()
     lane.repair(lane.detect().request_id or 0)
     right = lane.aggregates()

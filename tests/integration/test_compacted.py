@@ -18,7 +18,7 @@ from tests.integration.compaction import (
     spoil_rows,
 )
 from tests.integration.lane import Lane, Lanes, event
-from tests.integration.planted_failures import append, backdate, copy_line, minutes, replay
+from tests.integration.planted_failures import append, backdate, copy_line, land_twice, minutes
 
 from onceover.ledger import expiries
 from onceover.ledger.drivers import as_driver
@@ -71,9 +71,7 @@ def test_late_text_is_certified_and_repaired_with_the_file(lane: Lane) -> None:
     lane.land([event(1, "late")])
     assert lane.detect().certified == 1, "counted rightly, nothing is read"
     assert (lane.verify(NOON)["equal"], read_certificate(lane, NOON)["records"]) == (True, EACH + 1)
-    lane.produce([event(2, "late")])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(2, "late")])
     assert lane.aggregates()[(0.0, "late")][0] == 3, "one too many"
     append(lane, 0, copy_line(lane, EACH))
     detection = lane.detect()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.integration.lane import Lane, Lanes, event
-from tests.integration.planted_failures import replay
+from tests.integration.planted_failures import land_twice
 
 from onceover.detection import deadlines
 from onceover.model.window import format_moment
@@ -29,9 +29,7 @@ def test_overdue_window_is_notified_once_until_certified(lanes: Lanes) -> None:
     assert list_overdue(lane) == [], "it has no deadline"
     lane.toml.write_text(lane.toml.read_text() + '\n[repair]\ndeadline = "2h"\n')
     assert list_overdue(lane) == [], "it has not run yet"
-    lane.produce([event(1), event(6)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(1), event(6)])
     assert list_overdue(lane) == [], "it has time"
     backdate(lane, 3)
     request_id = lane.detect().request_id or 0

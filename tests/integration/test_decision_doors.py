@@ -14,7 +14,7 @@ from tests.airflow_home import DAGS, name_airflow_home
 from tests.integration.extras import repair
 from tests.integration.lane import Lane, Lanes, event
 from tests.integration.ledger_backup import back_up, put_back
-from tests.integration.planted_failures import expire, replay, skip_to
+from tests.integration.planted_failures import expire, land_twice, skip_to
 from tests.integration.program import run
 
 from onceover.cli.arguments import get_user
@@ -46,9 +46,7 @@ for name, form in json.loads(forms).items():
 
 def make_lane_to_decide(lane: Lane) -> str:
     """Plant lost offsets, and rows that a repair replaced; return the offsets."""
-    lane.produce([*(event(n, amount=n) for n in range(10)), event(11, amount=11)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [*(event(n, amount=n) for n in range(10)), event(11, amount=11)])
     repair(lane)
     lane.produce(event(12) for _ in range(3))
     skip_to(lane, 14)

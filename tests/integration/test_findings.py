@@ -12,7 +12,7 @@ import pytest
 from tests.integration.compaction import list_states
 from tests.integration.extras import die_after
 from tests.integration.lane import NOON_MS, Lane, Lanes, event
-from tests.integration.planted_failures import append, copy_line, encode_line, minutes, replay
+from tests.integration.planted_failures import append, copy_line, encode_line, land_twice, minutes
 
 from onceover.context import PipelineContext
 from onceover.explain.page import read_strip
@@ -33,9 +33,7 @@ def land(lane: Lane) -> None:
 
 
 def duplicate(lane: Lane) -> None:
-    lane.produce(FIVE)
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, FIVE)
 
 
 def append_unaccounted(lane: Lane) -> None:
@@ -127,9 +125,7 @@ def test_certified_window_that_a_repair_cannot_prove_is_damaged(lanes: Lanes) ->
 
 def test_findings_of_one_window_are_named_and_repaired_at_once(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([*FIVE, event(7, amount=7)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [*FIVE, event(7, amount=7)])
     lane.detect()
     lane.produce([event(1, amount=1)])
     die_after(lane, Step.INCREMENTED)

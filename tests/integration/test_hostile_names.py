@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.integration.lane import EVENTS, NOON_MS, Lane, Lanes, event
-from tests.integration.planted_failures import minutes, replay
+from tests.integration.planted_failures import land_twice, minutes
 
 from onceover.explain.page.numbers import read_numbers
 from onceover.lines import disjoint_units
@@ -47,9 +47,7 @@ def test_pipeline_with_our_own_names_goes_through_the_whole_loop(lanes: Lanes, m
     lane = lanes(make_toml())
     lane.land([event(1, amount=5), event(6, "b", 7)])
     assert lane.detect().certified == 2
-    lane.produce([event(2, amount=20)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(2, amount=20)])
     assert lane.repair(lane.detect().request_id or 0).confirmed
     assert read(lane) == {(0.0, "a"): {25}, (5.0, "b"): {7}}
     assert lane.verify(from_ms(NOON_MS))["equal"]

@@ -17,7 +17,7 @@ from tests.hostile.live_oracles import hash_tables, judge_run
 from tests.hostile.texts import CANARY
 from tests.hostile.wrong_confs import list_taken
 from tests.integration.lane import Lane, Lanes, event
-from tests.integration.planted_failures import replay
+from tests.integration.planted_failures import land_twice
 
 from onceover.config.endpoints import address
 from onceover.ledger.database import Connection
@@ -47,9 +47,7 @@ def send(stack: Stack, airflow: AirflowRest) -> Send:
 def quiet_lane(lanes: Lanes, airflow: AirflowRest) -> Iterator[Lane]:
     """A pipeline with two failed windows, in every form, while no schedule writes to the ledger."""
     lane = lanes()
-    lane.produce([event(minute) for minute in (1, 6)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(minute) for minute in (1, 6)])
     picking = [dag for dag, conf in make_right("").items() if "pipeline" in conf]
     wait_for(lambda: all(lane.name in airflow.choices(dag, "pipeline") for dag in picking), 120, "forms to list it")
     for dag in WRITERS:

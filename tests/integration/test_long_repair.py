@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.lane import Lanes, event
-from tests.integration.planted_failures import replay
+from tests.integration.planted_failures import land_twice
 from tests.integration.program import run
 
 from onceover_demo.warm import QUICKLY
@@ -25,9 +25,7 @@ def test_repair_by_groups_says_in_the_terminal_what_is_left(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH")))))
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--master local[2] {QUICKLY} pyspark-shell")
     lane = lanes()
-    lane.produce([event(n) for n in range(15)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n) for n in range(15)])
     noon = ("--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:15Z")
     done = run("repair", lane.name, *noon, "--reason", "a test")
     assert done.returncode == 0, done.stderr

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.integration.cutover import change_contract, compute_expected, list_cutovers
 from tests.integration.lane import Lane, Lanes, event
-from tests.integration.planted_failures import replay, wait_for_lease_end
+from tests.integration.planted_failures import land_twice, wait_for_lease_end
 
 from onceover.detection.certify import certify_from_ledger
 from onceover.detection.evidence import read_evidence
@@ -73,9 +73,7 @@ def test_migration_is_refused_for_other_keys_and_beside_ingest(lanes: Lanes) -> 
 
 def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(5)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n, amount=n) for n in range(5)])
     first, before = lane.detect().request_id or 0, lane.registered()
     assert repair_as(lane, before, first) == RepairOutcome(published=1)
     change_contract(lane)
@@ -83,9 +81,7 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
     with lane.open() as context:
         confirmed = confirmation.confirm(context, first).confirmed
     assert len(confirmed) == 1, "read back by the columns that there were"
-    lane.produce([event(n, amount=n) for n in range(4)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n, amount=n) for n in range(4)])
     wrong, request_id = lane.aggregates(), lane.detect().request_id or 0
     with lane.ledger() as ledger:
         seen = read_evidence(ledger, lane.name, None, None, True)

@@ -14,7 +14,7 @@ import pytest
 from tests.airflow_home import DAGS, name_airflow_home
 from tests.integration.lane import Lane, Lanes, event
 from tests.integration.open_counts import OpenCounts, count_opens
-from tests.integration.planted_failures import replay
+from tests.integration.planted_failures import land_twice
 from tests.integration.program import run
 
 from onceover.config.endpoints import address, pipelines_folder
@@ -45,9 +45,7 @@ print(json.dumps(made.execute(context)))
 def lane(lanes: Lanes) -> Lane:
     """A pipeline with a deadline and a retention, and a window that was landed twice."""
     made = lanes(more='[repair]\ndeadline = "1d"\n[storage]\nretention = "400d"')
-    made.produce([event(1)])
-    replay(made)
-    made.ingest()
+    land_twice(made, [event(1)])
     return made
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import NOON_MS, Lanes, event
-from tests.integration.planted_failures import minutes, replay
+from tests.integration.planted_failures import land_twice, minutes
 
 from onceover.errors import ContractChangedError
 from onceover.model.window import from_ms
@@ -17,9 +17,7 @@ pytestmark = pytest.mark.stack
 
 def test_repairs_of_one_window_publish_once(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(5)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n) for n in range(5)])
     counts = (
         "SELECT (SELECT count(*) FROM onceover.finding) AS f, (SELECT count(*) FROM onceover.repair) AS r, "
         "(SELECT count(*) FROM onceover.certificate) AS c"
@@ -33,22 +31,29 @@ def test_repairs_of_one_window_publish_once(lanes: Lanes) -> None:
     first, second = lane.detect(), lane.detect(minutes(0, 5))
     assert first.request_id
     assert second.request_id
-    claim = "claimed_by = 'request:9', claimed_until = now() + interval '{}' WHERE pipeline = %s"
-    lane.query(f'UPDATE onceover."window" SET {claim.format("1 minute")}', [lane.name])
-    held = lane.repair(first.request_id)
-    assert (held.left, held.unneeded) == ((("2026-03-01T12:00Z", "being repaired by request:9"),), ())
-    lane.query(f'UPDATE onceover."window" SET {claim.format("-1 minute")}', [lane.name])
     assert len(lane.repair(first.request_id).confirmed) == 1
     late = lane.repair(second.request_id)
     assert (late.confirmed, [why for _, why in late.unneeded]) == ((), ["certified meanwhile"])
 
 
 @pytest.mark.rare
+def test_window_held_by_another_repair_is_not_reported_done(lanes: Lanes) -> None:
+    lane = lanes()
+    land_twice(lane, [event(n) for n in range(5)])
+    request = lane.detect().request_id or 0
+    lane.query(
+        "UPDATE onceover.\"window\" SET claimed_by = 'request:9', claimed_until = now() + interval '1 minute' "
+        "WHERE pipeline = %s",
+        [lane.name],
+    )
+    done = lane.repair(request)
+    assert (done.left, done.unneeded) == ((("2026-03-01T12:00Z", "being repaired by request:9"),), ())
+
+
+@pytest.mark.rare
 def test_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(5)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n) for n in range(5)])
     request = lane.detect().request_id or 0
     lane.produce([event(1)])
     with pytest.MonkeyPatch.context() as patch:
@@ -67,9 +72,7 @@ def test_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) ->
 
 def test_corrupt_file_fails_its_own_window_and_then_blocks_it(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(10)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n) for n in range(10)])
     path = lane.layout.window_file(from_ms(NOON_MS))
     client = lane.hdfs()
     content = lane.read(path)

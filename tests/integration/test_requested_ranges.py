@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import pause_when_all_have_ended
 from tests.integration.compaction import list_states
 from tests.integration.lane import NOON_MS, Lane, Lanes, event
-from tests.integration.planted_failures import replay
+from tests.integration.planted_failures import land_twice
 
 from onceover.config.airflow import POOL
 from onceover.config.endpoints import address
@@ -20,11 +20,9 @@ pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.rare]
 YESTERDAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
 
 
-def land_twice(lane: Lane, hour: int) -> None:
+def land_yesterday_twice(lane: Lane, hour: int) -> None:
     """Land a record of yesterday twice, so that its window is wrong."""
-    lane.produce([b'{"at": %d, "kind": "a", "amount": 1}' % to_ms(YESTERDAY + timedelta(hours=hour))])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [b'{"at": %d, "kind": "a", "amount": 1}' % to_ms(YESTERDAY + timedelta(hours=hour))])
 
 
 def backfill_yesterday(airflow: AirflowRest, lane: Lane, reprocess: str = "none", hours: int = 0) -> None:
@@ -41,7 +39,7 @@ def list_requesters(lane: Lane) -> list[str]:
 
 def test_backfill_by_the_forms_defaults_repairs_yesterday(lanes: Lanes, airflow: AirflowRest) -> None:
     lane = lanes(minutes=60)
-    land_twice(lane, 1)
+    land_yesterday_twice(lane, 1)
     wait_for(lambda: lane.name in airflow.choices("repair_history", "pipeline"), 300, "the form to list the pipeline")
     assert airflow.runs("repair_history", "scheduled") == [], "an idle run would be an existing run of its day"
 
@@ -53,7 +51,7 @@ def test_backfill_by_the_forms_defaults_repairs_yesterday(lanes: Lanes, airflow:
         address("postgres").replace("//onceover@", "//airflow@").replace("/onceover?", "/airflow?")
     ) as airflows_own:
         airflows_own.execute("UPDATE dag_run SET triggering_user_name = 'ada' WHERE dag_id = 'repair_history'")
-    land_twice(lane, 1)
+    land_yesterday_twice(lane, 1)
     backfill_yesterday(airflow, lane)
     assert list_states(lane) == ["closed"], "the form's default skips the day now"
     # From Los Angeles, yesterday is a part of today, too: the run is red for that day alone, and has done all else.
@@ -113,9 +111,7 @@ def test_repair_that_waits_holds_up_no_detection(lanes: Lanes, airflow: AirflowR
 
 
 def count_twice(lane: Lane) -> None:
-    lane.produce([event(1)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(1)])
 
 
 def set_slots(airflow: AirflowRest, slots: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 from psycopg.types.json import Jsonb
 from tests.integration.compaction import FIVE_PAST, NOON
 from tests.integration.lane import Lane, Lanes, event
-from tests.integration.planted_failures import append, backdate, replay
+from tests.integration.planted_failures import append, backdate, land_twice
 from tests.integration.planted_failures import expire as expire_log
 from tests.integration.program import as_json, run
 
@@ -27,9 +27,7 @@ def lane(lanes: Lanes) -> Lane:
     made = lanes(more='[storage]\nretention = "30d"')
     made.land([event(1), event(6), b"rubbish"])
     made.detect()
-    made.produce([event(11), event(11)])
-    replay(made)
-    made.ingest()
+    land_twice(made, [event(11), event(11)])
     backdate(made)
     return made
 

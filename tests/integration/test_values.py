@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 from tests.integration.lane import Lanes
-from tests.integration.planted_failures import replay
+from tests.integration.planted_failures import land_twice
 
 from onceover.observability.snapshot import read_signals
 
@@ -48,9 +48,7 @@ def test_values_count_as_written_or_not_at_all(lanes: Lanes) -> None:
         **{sale(at=f'"{text}"'): "SQL failed: event_time" for text in ("12:30", "T09:15:00", "soon")},
         b"\x00\x00\x00\x00\x07{}": "unparseable: Confluent's wire format, schema ID 7",
     }
-    lane.produce([*good, *refused])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [*good, *refused])
 
     found = [line for name, line in lane.lines() if line.reason]
     assert {line.record.value: line.reason for line in found} == refused
