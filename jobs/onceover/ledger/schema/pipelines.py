@@ -106,6 +106,7 @@ CREATE TABLE onceover.kafka_partition (
   unreadable_at timestamptz,
   suspect int8range,
   suspect_why text,
+  suspect_at timestamptz,
   PRIMARY KEY (pipeline, generation, kafka_partition),
   CHECK (NOT isempty(unreadable) AND NOT isempty(suspect))
 );
