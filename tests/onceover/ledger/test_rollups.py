@@ -20,8 +20,7 @@ from onceover.detection.evidence import read_evidence
 from onceover.errors import BusyError
 from onceover.ledger import rollups
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.landed_bytes import list_covering
-from onceover.ledger.landed_offsets import read_accounted
+from onceover.ledger.landed_offsets import list_covering, read_accounted
 from onceover.ledger.lost_windows import read_unclaimed
 from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.windows import bump_versions

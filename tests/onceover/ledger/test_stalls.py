@@ -12,7 +12,7 @@ from onceover.cli.doctor.postgres import _check_ingest
 from onceover.errors import FencedError
 from onceover.ledger import batches, drivers, frontiers
 from onceover.ledger.database import Connection
-from onceover.ledger.watermarks import advance_watermark
+from onceover.ledger.frontiers import advance_watermark
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
 from onceover.model.digest import Digest
