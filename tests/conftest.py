@@ -32,7 +32,11 @@ TIERS = ("spark", "stack", "airflow", "faults")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fastest tier first, under any file names; a test belongs to the slowest tier it is marked with."""
+    """Fastest tier first, under any file names; a test belongs to the slowest tier it is marked with. The largest are
+    rare, too."""
+    for item in items:
+        if item.get_closest_marker("largest"):
+            item.add_marker("rare")
     items.sort(
         key=lambda item: max((TIERS.index(tier) + 1 for tier in TIERS if item.get_closest_marker(tier)), default=0)
     )

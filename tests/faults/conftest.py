@@ -2,16 +2,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.integration.lane_fixtures import lanes, spark_session
 
+from onceover.fault_points import AnyStep
 from onceover_demo.supervised import SupervisedJob
 from onceover_demo.warm import WarmJobs
 from onceover_local.stack import Stack
 
-__all__ = ["Jobs", "lanes", "spark_session"]
+__all__ = ["Jobs", "hold", "lanes", "spark_session"]
 Jobs = Callable[..., SupervisedJob]
+
+
+def hold(job: SupervisedJob, step: AnyStep, **how: Any) -> SupervisedJob:
+    """Start the job, as `how` says, and wait until it holds still after the step."""
+    job.start(step, **how)
+    job.wait_until_held(120)
+    return job
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,9 @@ from tests.integration.lane import Lane
 from tests.integration.planted_failures import count_certified
 
 from onceover.config.endpoints import address
+from onceover_demo.supervised import SupervisedJob
 from onceover_local.stack.part import get_json
+from onceover_local.stack.process import wait_for
 
 
 def assert_counts_once(lane: Lane, produced: Iterable[int]) -> None:
@@ -25,10 +27,22 @@ def assert_counts_once(lane: Lane, produced: Iterable[int]) -> None:
     assert lane.detect().judged == 0
 
 
+def go_on(lane: Lane, ingest: SupervisedJob, produced: Iterable[int]) -> None:
+    """Require that the driver goes on by itself, to the end, and that each record counts once."""
+    wait_for(lambda: "idle, every window closed" in ingest.read_log(), 180, "the driver to go on")
+    assert ingest.stop() == 0
+    assert_counts_once(lane, produced)
+
+
+def fail_attempt(ingest: SupervisedJob) -> None:
+    """Let the held driver go on until one of its attempts has failed."""
+    ingest.resume()
+    wait_for(lambda: "attempt 1 of 5 failed" in ingest.read_log(), 180, "an attempt to fail")
+
+
 def end_lease(lane: Lane) -> None:
     """End the lease of a driver that is dead or cut off, as six seconds do."""
-    with lane.ledger() as ledger:
-        ledger.execute("UPDATE onceover.driver SET expires_at = '-infinity' WHERE pipeline = %s", [lane.name])
+    lane.query("UPDATE onceover.driver SET expires_at = '-infinity' WHERE pipeline = %s", [lane.name])
 
 
 def has_unread_request(port: int) -> bool:

@@ -6,14 +6,13 @@ For other walks: `ONCEOVER_WALK_SEEDS="4 5 6" ONCEOVER_WALK_ROUNDS=3 .venv/bin/p
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from random import Random
 
 import pytest
 from tests.faults.conftest import Jobs
 from tests.faults.walked import EVERY, Walk, release_all
 from tests.integration.compaction import list_states
-from tests.integration.lane import Lane
+from tests.integration.lane import Lanes
 
 from onceover.ledger.takings import list_takings
 
@@ -25,7 +24,7 @@ ROUNDS = int(os.environ.get("ONCEOVER_WALK_ROUNDS", "1"))
 
 @pytest.mark.largest
 @pytest.mark.parametrize("seed", SEEDS)
-def test_all_features_in_random_order_count_each_record_once(lanes: Callable[..., Lane], jobs: Jobs, seed: int) -> None:
+def test_all_features_in_random_order_count_each_record_once(lanes: Lanes, jobs: Jobs, seed: int) -> None:
     walk = Walk(lanes(), jobs, Random(seed))
     walk.produce(0, 1, 2, 3, 4)
     walk.minute = 5

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, tzinfo
 import pytest
 from tests.faults.ends import assert_counts_once
 from tests.integration.extras import produce
-from tests.integration.lane import Lane
+from tests.integration.lane import Lanes
 from tests.integration.program import as_json
 
 from onceover.config.endpoints import address
@@ -46,9 +46,7 @@ def server_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], No
             server.execute("DROP SCHEMA clock CASCADE")
 
 
-def test_server_clock_that_jumps_lets_the_next_driver_in(
-    lanes: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server_clock_that_jumps_lets_the_next_driver_in(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes()
     produce(lane, range(10))
     with server_clock(monkeypatch) as set_ahead, lane.ledger() as ledger:
@@ -74,9 +72,7 @@ def test_server_clock_that_jumps_lets_the_next_driver_in(
     assert_counts_once(lane, range(30))
 
 
-def test_driver_clock_that_jumps_costs_no_quarantined_record(
-    lanes: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_driver_clock_that_jumps_costs_no_quarantined_record(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes()
     seen = []
     for days in (0, 3, -3):
@@ -92,8 +88,7 @@ def test_driver_clock_that_jumps_costs_no_quarantined_record(
         monkeypatch.setattr(batch_query, "datetime", Shifted)
         produce(lane, range(10))
         lane.produce([b"rubbish"])
-        with lane.driver() as driver:
-            driver.turn()
+        lane.turn()
     assert set(seen) == {timedelta(days=days) for days in (0, 3, -3)}
     listed = as_json("quarantine", lane.name, "list")
     assert (listed["records"], len(listed["days"])) == (3, 3)

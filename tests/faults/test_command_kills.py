@@ -12,8 +12,9 @@ import pytest
 from tests.faults.conftest import Jobs
 from tests.faults.ends import assert_counts_once, end_lease
 from tests.faults.test_ingest_kills import read_group_offset
+from tests.integration.compaction import spoil_rows
 from tests.integration.extras import produce, repair, sum_up
-from tests.integration.lane import Lane
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import (
     count_certified,
     expire,
@@ -29,21 +30,18 @@ from onceover.ledger.takings import list_takings, take_windows
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 NOON, NOON_TO_TEN = "2026-03-01T12:00Z", ("--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:10Z")
 TABLES = ('"window"', "certificate", "finding", "accepted_loss", "repair", "stored_offset")
 
 
 def read_ledger(lane: Lane) -> object:
     """Return all that a command may write of the pipeline."""
-    with lane.ledger() as ledger:
-        rows = [
-            ledger.execute(f"SELECT * FROM onceover.{table} WHERE pipeline = %s ORDER BY 1, 2", [lane.name]).fetchall()
-            for table in TABLES
-        ]
-        # The note of changed offsets comes first and may stay, so that no change is unsigned.
-        acts = "SELECT * FROM onceover.action WHERE pipeline = %s AND kind <> 'set offsets' ORDER BY 1"
-        rows.append(ledger.execute(acts, [lane.name]).fetchall())
+    rows = [
+        lane.query(f"SELECT * FROM onceover.{table} WHERE pipeline = %s ORDER BY 1, 2", [lane.name]) for table in TABLES
+    ]
+    # The note of changed offsets comes first and may stay, so that no change is unsigned.
+    acts = "SELECT * FROM onceover.action WHERE pipeline = %s AND kind <> 'set offsets' ORDER BY 1"
+    rows.append(lane.query(acts, [lane.name]))
     return lane.aggregates(), rows, read_group_offset(lane)
 
 
@@ -83,8 +81,7 @@ def test_killed_commands_change_nothing_and_are_repeated(lanes: Lanes) -> None:
     replay(lane)
     lane.ingest()
     repair(lane)
-    with lane.ledger() as ledger:
-        ledger.execute(f"UPDATE aggregates.{lane.name} SET events = events + 1")
+    spoil_rows(lane)
     kill_while_it_waits(lane, of_table('"window"'), "sweep", lane.name)
     assert run("sweep", lane.name).returncode == 1
     take_under_kills(lane)
@@ -107,10 +104,8 @@ def test_killed_commands_change_nothing_and_are_repeated(lanes: Lanes) -> None:
     skip_to(lane, 13)
     expire(lane, 13)
     produce(lane, range(13, 20))
-    with lane.driver() as driver:
-        driver.turn()
-    (generation,) = {x.record.source.generation for _, x in lane.lines()}
-    loss = ("accept-loss", lane.name, f"{generation}-0:10-13", *NOON_TO_TEN, "--reason", "a test")
+    lane.turn()
+    loss = ("accept-loss", lane.name, f"{lane.source()}:10-13", *NOON_TO_TEN, "--reason", "a test")
     kill_while_it_waits(lane, of_table("accepted_loss"), *loss)
     assert run(*loss).returncode == 0
     lane.ingest()
@@ -148,8 +143,7 @@ def test_killed_rebuild_leaves_the_root_refused_and_is_repeated(lanes: Lanes, jo
     rebuild.start()
     wait_for_writer(lane, of_table('"window"'), rebuild.kill)
     end_lease(lane)
-    with lane.ledger() as ledger:
-        assert ledger.execute("SELECT 1 FROM onceover.batch WHERE pipeline = %s", [lane.name]).fetchone() is None
+    assert lane.query("SELECT FROM onceover.batch WHERE pipeline = %s", [lane.name]) == []
     with pytest.raises(RootRefusedError, match=f"onceover ledger rebuild {lane.name}"):
         lane.ingest()
     assert lane.rebuild().written.records == 10

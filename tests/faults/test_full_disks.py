@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import random
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
 import pytest
 from tests.faults.ends import end_lease
 from tests.integration.extras import repair
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.other_ledger import open_server
 from tests.integration.planted_failures import count_certified
 
 from onceover.errors import TransientError
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 ROWS = 10_000
 KEY_BYTES = 1_000
 LARGEST_FILE = 16 << 20
@@ -52,11 +51,9 @@ def limited(pid: int) -> Iterator[None]:
 
 
 def read_progress(lane: Lane) -> datetime:
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            "SELECT progress_at FROM onceover.driver WHERE pipeline = %s AND superseded_at IS NULL", [lane.name]
-        ).fetchone()
-    assert row is not None
+    (row,) = lane.query(
+        "SELECT progress_at FROM onceover.driver WHERE pipeline = %s AND superseded_at IS NULL", [lane.name]
+    )
     at: datetime = row["progress_at"]
     return at
 

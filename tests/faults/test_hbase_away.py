@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import happybase
 import pytest
-from tests.faults.conftest import Jobs
-from tests.faults.ends import assert_counts_once
+from tests.faults.conftest import Jobs, hold
+from tests.faults.ends import assert_counts_once, fail_attempt, go_on
 from tests.integration.extras import produce
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lanes, event
 from tests.integration.lane_fixtures import put_on_hbase
-from tests.integration.planted_failures import count_certified, minutes, replay
+from tests.integration.planted_failures import count_certified, land_twice, minutes
 from tests.integration.program import run
 
 from onceover.config.endpoints import address
@@ -23,8 +23,7 @@ from onceover.model.window import from_ms
 from onceover_local.stack import Stack
 from onceover_local.stack.process import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare, pytest.mark.largest]
-Lanes = Callable[..., Lane]
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.largest]
 TABLE = "onceover_raw"
 
 
@@ -48,14 +47,11 @@ def test_server_killed_under_a_batch_costs_no_record(
 ) -> None:
     lane = lanes()
     produce(lane, range(10))
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=step)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), step)
     stack.kill_part(part)
     try:
         if step is Step.BEGUN:
-            ingest.resume()
-            wait_for(lambda: "attempt 1 of 5 failed" in ingest.read_log(), 180, "an attempt to fail")
+            fail_attempt(ingest)
     finally:
         stack.up(["hbase"])
     if step is Step.APPENDED:
@@ -68,13 +64,9 @@ def test_server_killed_under_a_batch_costs_no_record(
 
 def test_repair_whose_region_server_died_is_done_again(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(15)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n, amount=n) for n in range(15)])
     request = lane.detect().request_id or 0
-    repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(request))
-    repair.start(stop_after=RepairStep.CLAIMED)
-    repair.wait_until_held(120)
+    repair = hold(jobs("repair.py", "--pipeline", lane.name, "--request", str(request)), RepairStep.CLAIMED)
     stack.kill_part("hbase")
     repair.kill()
     stack.up(["hbase"])
@@ -86,26 +78,20 @@ def test_repair_whose_region_server_died_is_done_again(lanes: Lanes, jobs: Jobs,
 def test_disabled_table_fails_the_attempt_alone(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes()
     produce(lane, range(10))
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=Step.BEGUN)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.BEGUN)
     with connect() as connection:
         connection.disable_table(TABLE)
         try:
-            ingest.resume()
-            wait_for(lambda: "attempt 1 of 5 failed" in ingest.read_log(), 180, "an attempt to fail")
+            fail_attempt(ingest)
         finally:
             connection.enable_table(TABLE)
     assert TABLE in ingest.read_log(), "the message names the table"
-    wait_for(lambda: "idle, every window closed" in ingest.read_log(), 180, "the driver to go on")
-    assert ingest.stop() == 0
-    assert_counts_once(lane, range(10))
+    go_on(lane, ingest, range(10))
 
 
 def test_lost_cell_fails_its_window_alone_and_is_read_again(lanes: Lanes) -> None:
     lane = lanes(most=2)
-    lane.produce([event(n, amount=n) for n in range(15)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(15)])
     assert lane.detect().certified == 3
     path = lane.layout.window_file(from_ms(NOON_MS + 5 * 60_000))
     with connect() as connection:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 
 from onceover.config.endpoints import address, home
 from onceover_local.stack import Stack
@@ -34,7 +34,7 @@ def read_error(done: subprocess.CompletedProcess[str]) -> str:
 
 
 @pytest.fixture
-def lane(lanes: Callable[..., Lane]) -> Lane:
+def lane(lanes: Lanes) -> Lane:
     made = lanes()
     made.produce([event(0)])
     return made
@@ -89,6 +89,4 @@ def test_ingest_reports_hdfs_in_safe_mode(lane: Lane, safe_mode: None) -> None:
 
 
 def has_no_batch(lane: Lane) -> bool:
-    with lane.ledger() as ledger:
-        row = ledger.execute("SELECT 1 AS one FROM onceover.batch WHERE pipeline = %s", [lane.name]).fetchone()
-    return row is None
+    return lane.query("SELECT FROM onceover.batch WHERE pipeline = %s", [lane.name]) == []

@@ -1,34 +1,36 @@
-"""PostgreSQL that dies, loses a connection, or is cut off while a driver or a repair is at work on it."""
+"""PostgreSQL that dies, loses a connection, is cut off or fails over while a driver or a repair is at work on it."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
-from tests.faults.conftest import Jobs
-from tests.faults.ends import assert_counts_once
+from tests.faults.conftest import Jobs, hold
+from tests.faults.ends import assert_counts_once, end_lease
 from tests.faults.proxy import Proxy
-from tests.integration.extras import produce, sum_up
-from tests.integration.lane import Lane
+from tests.integration.extras import produce, repair, sum_up
+from tests.integration.lane import Lane, Lanes
+from tests.integration.other_ledger import open_server
 from tests.integration.planted_failures import replay
 
 from onceover.config.endpoints import address
+from onceover.errors import UnreachableError
 from onceover.fault_points import RepairStep, Step
 from onceover_local.stack import Stack
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 
 
 def test_postgres_killed_in_mid_batch_ends_the_driver(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
     lane = lanes()
     produce(lane, range(10))
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=Step.APPENDED)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.APPENDED)
     stack.kill_part("postgres")
     stack.start_part("postgres")
     ingest.resume()
@@ -59,9 +61,7 @@ def locked_windows(lane: Lane) -> Iterator[Callable[[], int]]:
 def test_connection_cut_inside_an_increment_undoes_it(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes()
     produce(lane, range(10))
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=Step.APPENDED)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.APPENDED)
     with locked_windows(lane) as terminate:
         ingest.resume()
         assert terminate() > 0
@@ -79,9 +79,7 @@ def test_connection_cut_inside_a_publish_undoes_it(lanes: Lanes, jobs: Jobs) -> 
     wrong = lane.aggregates()
     assert wrong != sum_up(range(10))
     request = lane.detect().request_id
-    repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(request))
-    repair.start(stop_after=RepairStep.STAGED)
-    repair.wait_until_held(120)
+    repair = hold(jobs("repair.py", "--pipeline", lane.name, "--request", str(request)), RepairStep.STAGED)
     with locked_windows(lane) as terminate:
         repair.resume()
         assert terminate() > 0
@@ -108,9 +106,8 @@ def test_driver_cut_off_from_its_ledger_is_replaced(lanes: Lanes, jobs: Jobs) ->
     own = address("postgres")
     server = own.partition("@")[2].partition("/")[0]
     with Proxy(server, pass_or_hold, pass_or_hold) as proxy:
-        ingest = jobs("ingest.py", "--pipeline", lane.name)
-        ingest.start(stop_after=Step.APPENDED, environment={"ONCEOVER_POSTGRES": own.replace(server, proxy.address)})
-        ingest.wait_until_held(120)
+        environment = {"ONCEOVER_POSTGRES": own.replace(server, proxy.address)}
+        ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.APPENDED, environment=environment)
         is_open.clear()
         ingest.resume()
         assert held.wait(60)
@@ -120,3 +117,43 @@ def test_driver_cut_off_from_its_ledger_is_replaced(lanes: Lanes, jobs: Jobs) ->
     assert "taken over" in ingest.read_log()
     assert lane.aggregates() == sum_up(range(10))
     assert lane.detect().judged == 0
+
+
+def copy_server() -> tuple[Path, Path]:
+    """Copy the running server's files, as a standby gets them that falls behind from now on; return both folders."""
+    with open_server() as server:
+        ((folder,),) = server.execute("SELECT current_setting('data_directory')").fetchall()
+        data = Path(folder)
+        behind = data.with_name("behind")
+        server.execute("SELECT pg_backup_start('standby', fast => true)")
+        # A file may vanish while it is copied, which the log of changes makes good.
+        subprocess.run(["cp", "-a", str(data), str(behind)], check=False, stderr=subprocess.DEVNULL)
+        ((label,),) = server.execute("SELECT labelfile FROM pg_backup_stop(wait_for_archive => false)").fetchall()
+        shutil.rmtree(behind / "pg_wal")
+        subprocess.run(["cp", "-a", str(data / "pg_wal"), str(behind / "pg_wal")], check=True)
+    (behind / "backup_label").write_text(label)
+    (behind / "postmaster.pid").unlink(missing_ok=True)
+    owner = data.stat()
+    shutil.chown(behind / "backup_label", owner.st_uid, owner.st_gid)
+    return data, behind
+
+
+def test_failover_that_loses_transactions_loses_no_record(lanes: Lanes, stack: Stack) -> None:
+    lane = lanes()
+    produce(lane, range(10))
+    with pytest.raises(UnreachableError), lane.driver() as driver:  # noqa: PT012
+        driver.turn()
+        data, behind = copy_server()
+        produce(lane, range(10, 20))
+        driver.turn()
+        assert lane.aggregates() == sum_up(range(20))
+        stack.kill_part("postgres")
+        data.rename(data.with_name("lost"))
+        behind.rename(data)
+        stack.start_part("postgres")
+        assert lane.aggregates() == sum_up(range(10)), "what was committed last is lost"
+        driver.turn()
+    end_lease(lane)
+    lane.turn()
+    repair(lane)  # reads again what the lost transactions had landed: the offset store is past it
+    assert_counts_once(lane, range(20))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
-from tests.faults.conftest import Jobs
+from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import assert_counts_once
 from tests.faults.page_cache import PageCache, has_compiler
 from tests.integration.extras import produce
-from tests.integration.lane import Lane
+from tests.integration.lane import Lane, Lanes
 
 from onceover.fault_points import Step
 from onceover_local.stack import Stack
@@ -23,16 +22,13 @@ SERVERS = {"kafka", "hdfs", "postgres"}
 """The groups that hold what counts. Of Kafka and PostgreSQL the page cache stays: cut logs have tests of their own."""
 
 
-def test_postgresql_writes_each_commit_to_disk(lanes: Callable[..., Lane]) -> None:
+def test_postgresql_writes_each_commit_to_disk(lanes: Lanes) -> None:
     durable = ["fsync", "full_page_writes", "synchronous_commit"]
-    with lanes().ledger() as ledger:
-        rows = ledger.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [durable]).fetchall()
+    rows = lanes().query("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [durable])
     assert {row["name"]: row["setting"] for row in rows} == dict.fromkeys(durable, "on")
 
 
-def test_all_servers_killed_at_once_in_mid_batch_cost_no_record(
-    lanes: Callable[..., Lane], jobs: Jobs, stack: Stack
-) -> None:
+def test_all_servers_killed_at_once_in_mid_batch_cost_no_record(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
     lane = lanes()
     append_and_cut_power(lane, jobs, stack)
     parts = {part.name for part in stack.list_statuses() if part.group in SERVERS}
@@ -44,7 +40,7 @@ def test_all_servers_killed_at_once_in_mid_batch_cost_no_record(
 @pytest.mark.largest
 @pytest.mark.skipif(not has_compiler(), reason="there is no `cc` to watch what the servers sync")
 def test_hdfs_whose_page_cache_is_dropped_keeps_what_landed(
-    lanes: Callable[..., Lane], jobs: Jobs, stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lanes: Lanes, jobs: Jobs, stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lane, hdfs = lanes(), (stack.local / "hdfs").resolve()
     for name in ("datanode1", "namenode"):
@@ -67,9 +63,7 @@ def append_and_cut_power(lane: Lane, jobs: Jobs, stack: Stack) -> None:
     produce(lane, range(10))
     lane.ingest()
     produce(lane, range(10, 20))
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=Step.APPENDED)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.APPENDED)
     parts = [part for part in stack.list_statuses() if part.group in SERVERS]
     assert {(part.group, part.state) for part in parts} == {(group, "up") for group in SERVERS}
     leaders = [psutil.Process(part.pid) for part in parts if part.pid]

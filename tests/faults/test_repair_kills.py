@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.faults.conftest import Jobs
-from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import minutes, replay
+from tests.faults.conftest import Jobs, hold
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.planted_failures import land_twice, minutes, spoil
 
 from onceover.config.endpoints import address, home
 from onceover.fault_points import RepairStep
@@ -17,22 +15,17 @@ from onceover.model.window import from_ms
 from onceover.repair.confirmation import confirm
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
-Lanes = Callable[..., Lane]
 
 
 def test_killed_repair_is_finished_and_a_paused_one_is_void(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(15)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n, amount=n) for n in range(15)])
     request = lane.detect().request_id or 0
     right = {(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10)}
     paused, killed = (jobs("repair.py", "--pipeline", lane.name, "--request", str(request)) for _ in range(2))
-    paused.start(stop_after=RepairStep.STAGED)
-    paused.wait_until_held(120)
+    hold(paused, RepairStep.STAGED)
     assert list_states(lane) == ["claimed"] * 3
-    killed.start(stop_after=RepairStep.PUBLISHED, count=1)
-    killed.wait_until_held(120)
+    hold(killed, RepairStep.PUBLISHED)
     killed.kill()
     assert list_states(lane) == ["published", "claimed", "claimed"]
     assert [lane.aggregates()[key] == row for key, row in right.items()] == [True, False, False]
@@ -60,15 +53,12 @@ runpy.run_path({job!r}, run_name="__main__")
 def test_repair_killed_between_groups_goes_on_with_the_next(lanes: Lanes, jobs: Jobs, tmp_path: Path) -> None:
     lane, script = lanes(), tmp_path / "repair_in_groups.py"
     script.write_text(GROUPS_OF_ONE.format(job=str(home() / "jobs" / "repair.py")))
-    lane.produce([event(n, amount=n) for n in range(15)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n, amount=n) for n in range(15)])
     request = lane.detect().request_id or 0
     killed, second = (
         jobs(str(script), "--pipeline", lane.name, "--request", str(request), cold=True) for _ in range(2)
     )
-    killed.start(stop_after=RepairStep.CLAIMED, count=2)
-    killed.wait_until_held(120)
+    hold(killed, RepairStep.CLAIMED, count=2)
     killed.kill()
     assert list_states(lane) == ["published", "claimed", "planned"]
     other = lane.detect(minutes(10, 15)).request_id or 0
@@ -86,9 +76,7 @@ def test_repair_killed_between_groups_goes_on_with_the_next(lanes: Lanes, jobs: 
 @pytest.mark.rare
 def test_unreadable_block_fails_its_own_window_only(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(15)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n, amount=n) for n in range(15)])
     request = lane.detect().request_id or 0
     spoil(lane, lane.layout.window_file(from_ms(NOON_MS + 5 * 60_000)))
     confirmation = lane.repair(request)
@@ -102,9 +90,7 @@ def test_unreadable_block_fails_its_own_window_only(lanes: Lanes) -> None:
 @pytest.mark.rare
 def test_file_left_open_by_a_dead_writer_is_closed_and_repaired(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(5)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n) for n in range(5)])
     request = lane.detect().request_id or 0
     path = lane.layout.window_file(from_ms(NOON_MS))
     jvm = lane.spark.sparkContext._jvm
@@ -127,31 +113,15 @@ def test_file_left_open_by_a_dead_writer_is_closed_and_repaired(lanes: Lanes) ->
         assert driver.turn().records == 1
 
 
-def spoil(lane: Lane, path: str) -> None:
-    """Overwrite the file's block on every DataNode's disk, behind HDFS's back."""
-    with lane.hdfs().read(path) as reader:
-        content = reader.read()
-    spoilt = 0
-    for block in (Path(os.environ["ONCEOVER_LOCAL"]) / "hdfs").rglob("blk_*"):
-        if block.suffix != ".meta" and block.read_bytes() == content:
-            block.write_bytes(b"?" * len(content))
-            spoilt += 1
-    assert spoilt, f"no block of {path} was found"
-
-
 def list_states(lane: Lane) -> list[str]:
-    with lane.ledger() as ledger:
-        rows = ledger.execute(
-            "SELECT state FROM onceover.repair WHERE pipeline = %s ORDER BY window_start", [lane.name]
-        )
-        return [row["state"] for row in rows]
+    rows = lane.query("SELECT state FROM onceover.repair WHERE pipeline = %s ORDER BY window_start", [lane.name])
+    return [row["state"] for row in rows]
 
 
 def read_everything(lane: Lane) -> object:
     """Return what a woken repair must not change: aggregates, windows, certificates and repairs."""
-    with lane.ledger() as ledger:
-        found = [
-            ledger.execute(f"SELECT * FROM onceover.{table} WHERE pipeline = %s ORDER BY 1, 2", [lane.name]).fetchall()
-            for table in ('"window"', "certificate", "repair")
-        ]
+    found = [
+        lane.query(f"SELECT * FROM onceover.{table} WHERE pipeline = %s ORDER BY 1, 2", [lane.name])
+        for table in ('"window"', "certificate", "repair")
+    ]
     return lane.aggregates(), found

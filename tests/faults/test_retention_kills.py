@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from urllib.parse import urlparse
 
 import pytest
 from tests.faults.proxy import CutError, Proxy
 from tests.integration.extras import produce, sum_up
-from tests.integration.lane import Lane
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import backdate, wait_for_lease_end
 from tests.integration.program import ONCEOVER, as_json
 
@@ -66,7 +66,7 @@ class Renaming:
 
 
 @pytest.fixture
-def lane(lanes: Callable[..., Lane]) -> Lane:
+def lane(lanes: Lanes) -> Lane:
     """Two certified windows that landed 40 days ago, of a pipeline that keeps raw for 30."""
     made = lanes()
     made.toml.write_text(made.toml.read_text() + '\n[storage]\nretention = "30d"\n')

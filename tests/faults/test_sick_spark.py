@@ -1,15 +1,13 @@
-"""Spark that hangs, or runs out of memory, in the middle of a batch."""
+"""Spark that hangs or runs out of memory in the middle of a batch, or that a record keeps busy for ever."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import psutil
 import pytest
-from tests.faults.conftest import Jobs
+from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import assert_counts_once, pad
 from tests.integration.extras import produce, repair
-from tests.integration.lane import Lane, event
+from tests.integration.lane import EVENTS, Lane, Lanes, event
 from tests.integration.planted_failures import count_certified
 
 from onceover.errors import BusyError
@@ -18,15 +16,12 @@ from onceover_demo.warm import WarmJobs
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 
 
 def test_driver_whose_spark_hangs_is_replaced_once_it_is_killed(lanes: Lanes, jobs: Jobs, warm: WarmJobs) -> None:
     lane = lanes()
     produce(lane, range(10))
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=Step.BEGUN)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.BEGUN)
     (jvm,) = (p for p in psutil.Process(warm._process.pid).children() if "java" in p.name())
     jvm.suspend()
     try:
@@ -47,10 +42,9 @@ def test_driver_whose_spark_hangs_is_replaced_once_it_is_killed(lanes: Lanes, jo
 
 
 def read_heartbeat(lane: Lane) -> object:
-    with lane.ledger() as ledger:
-        return ledger.execute(
-            "SELECT max(heartbeat_at) AS heartbeat_at FROM onceover.driver WHERE pipeline = %s", [lane.name]
-        ).fetchone()
+    return lane.query("SELECT max(heartbeat_at) AS heartbeat_at FROM onceover.driver WHERE pipeline = %s", [lane.name])[
+        0
+    ]
 
 
 @pytest.mark.largest
@@ -72,3 +66,30 @@ def test_jvm_without_memory_reads_less_until_it_fits(lanes: Lanes, jobs: Jobs, m
     repair(lane)
     assert lane.aggregates() == {(0.0, "a"): (40, sum(range(40)), 39)}
     assert count_certified(lane) == 1
+
+
+BACKTRACKING = EVENTS.replace(
+    '"value.kind"', r"""'''concat(value.kind, regexp_extract(value.kind, r'^(.*?,){{11}}P', 0))'''"""
+)
+ENDLESS = event(1, "1," * 100, 100)
+
+
+@pytest.mark.largest
+def test_record_that_never_ends_is_quarantined_alone(lanes: Lanes, jobs: Jobs) -> None:
+    lane = lanes(BACKTRACKING, partitions=2)
+    lane.produce([event(1, "a"), ENDLESS, event(2, "b"), ENDLESS, event(3, "a", 2)])
+    lane.produce([event(4, "a")], kafka_partition=1)
+    ingest = jobs("ingest.py", "--pipeline", lane.name, cold=True)
+    ingest.start()
+    wait_for(lambda: has_run(lane) and (0.0, "a") in lane.aggregates(), 600, "the other Kafka partition to go on")
+    assert lane.reasons() == {}, "the search goes on"
+    wait_for(lambda: len(lane.reasons()) == 2, 600, "the search to end")
+    wait_for(lambda: (0.0, "b") in lane.aggregates(), 60, "the batch to land")
+    assert ingest.stop() == 0
+    assert lane.reasons() == {(0, 1): "SQL too slow: key kind", (0, 3): "SQL too slow: key kind"}
+    assert lane.aggregates() == {(0.0, "a"): (3, 4, 2), (0.0, "b"): (1, 1, 1)}
+    assert "ingest starts again" in ingest.read_log()
+
+
+def has_run(lane: Lane) -> bool:
+    return lane.query("SELECT WHERE to_regclass(%s) IS NOT NULL", [f"aggregates.{lane.name}"]) != []

@@ -7,19 +7,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from random import Random
 
-from tests.faults.conftest import Jobs
+from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import end_lease
+from tests.integration.compaction import NOON, expire_window
 from tests.integration.extras import repair
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Rows, count_events, event
 from tests.integration.planted_failures import list_gaps, minutes, replay, skip_to
 from tests.integration.releases import accept_nameless, make_nameless, release
 
 from onceover.fault_points import RepairStep, Step
-from onceover.ledger import drivers, expiries
 from onceover.ledger.takings import list_takings, take_windows
 from onceover.ledger.windows import WindowState, list_windows
 from onceover.model.window import from_ms, to_ms
-from onceover.retention.expire import carry_out
 
 LENGTH = 5  # minutes of a window
 RUBBISH = b"{"
@@ -55,12 +54,9 @@ class Walk:
             self.produced.append(None)
         self.lane.produce(values)
 
-    def count(self) -> dict[tuple[object, ...], tuple[object, ...]]:
+    def count(self) -> Rows:
         """Return what the aggregates have to be once all is read and released."""
-        rows: dict[tuple[object, ...], list[int]] = {}
-        for minute, kind, amount in filter(None, self.produced):
-            rows.setdefault((float(minute // LENGTH * LENGTH), kind), []).append(amount)
-        return {key: (len(amounts), sum(amounts), max(amounts)) for key, amounts in rows.items()}
+        return count_events(event(minute, kind, amount) for minute, kind, amount in filter(None, self.produced))
 
     def list_certified(self) -> set[float]:
         """Return the certified windows, by minutes after noon."""
@@ -98,9 +94,7 @@ def land_twice(walk: Walk) -> None:
 
 def kill_ingest(walk: Walk) -> None:
     walk.produce()
-    job = walk.jobs("ingest.py", "--pipeline", walk.lane.name)
-    job.start(stop_after=walk.chance.choice(list(Step)))
-    job.wait_until_held(120)
+    job = hold(walk.jobs("ingest.py", "--pipeline", walk.lane.name), walk.chance.choice(list(Step)))
     job.kill()
     end_lease(walk.lane)
 
@@ -111,8 +105,7 @@ def kill_repair(walk: Walk) -> None:
     request = walk.lane.detect().request_id
     assert request is not None
     job = walk.jobs("repair.py", "--pipeline", walk.lane.name, "--request", str(request))
-    job.start(stop_after=walk.chance.choice((RepairStep.CLAIMED, RepairStep.STAGED, RepairStep.PUBLISHED)))
-    job.wait_until_held(120)
+    hold(job, walk.chance.choice((RepairStep.CLAIMED, RepairStep.STAGED, RepairStep.PUBLISHED)))
     job.kill()
     assert walk.lane.repair(request).failed == ()
 
@@ -135,8 +128,7 @@ def skip_offsets(walk: Walk) -> None:
     walk.produce()
     skip_to(walk.lane, len(walk.produced))
     walk.produce()
-    with walk.lane.driver() as driver:
-        driver.turn()
+    walk.lane.turn()
     assert list_gaps(walk.lane)
     repair(walk.lane)
     assert not list_gaps(walk.lane), "read again"
@@ -153,14 +145,7 @@ def expire(walk: Walk) -> None:
     if walk.has_lost_text:
         return
     walk.settle()
-    with walk.lane.ledger() as ledger:
-        listed = expiries.list_expirable(ledger, walk.lane.name, 0)
-        due = [file for file in listed if file.window_start == from_ms(NOON_MS)]
-        assert expiries.mark_expired(ledger, walk.lane.name, due, "test", "room") == 1
-        epoch = drivers.acquire(ledger, walk.lane.name, "test")
-        carry_out(ledger, epoch, walk.lane.files())
-        drivers.end_epoch(ledger, epoch)
-    walk.has_lost_text, walk.has_expired = True, not due[0].compacted
+    walk.has_lost_text, walk.has_expired = True, not expire_window(walk.lane, NOON)
 
 
 def take(walk: Walk) -> None:

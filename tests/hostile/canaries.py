@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+
+from tests.hostile.texts import numbers
 
 STARTS = frozenset(
     {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "pty.spawn"}
@@ -75,3 +77,10 @@ def watching(*folders: Path, connects: Sequence[str] = (), refuse: bool = False)
             yield mine.seen
     finally:
         _watch = None
+
+
+def require_harmless(attempt: Callable[[int], str | None], count: int, *folders: Path) -> None:
+    """Require that none of so many tries says what is wrong with it, or touches what it must not."""
+    with watching(*folders) as seen:
+        wrong = {number: found for number in numbers(count) if (found := attempt(number))}
+    assert (wrong, seen) == ({}, [])

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from random import Random
 from typing import Any
@@ -16,7 +16,7 @@ from tests.hostile.codecs import EVENT, Try, make_bodies, make_families
 from tests.hostile.damaged import make_unreadable, plant
 from tests.hostile.test_codecs import BOMB, LARGE, list_waiting, produce, take_turns
 from tests.hostile.tries import bounded_memory
-from tests.integration.lane import Lane
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified
 from tests.kafka_batches import CODECS, NOON_MS, RawRecord, encode_records, make_batch, make_bomb, send, split_gzip
 
@@ -31,7 +31,7 @@ from onceover_local.stack import Stack
 pytestmark = pytest.mark.stack
 few_or_all = pytest.mark.parametrize(
     "is_small",
-    [pytest.param(True, id="few"), pytest.param(False, id="all", marks=(pytest.mark.rare, pytest.mark.largest))],
+    [pytest.param(True, id="few"), pytest.param(False, id="all", marks=pytest.mark.largest)],
 )
 ANY_TIME = {**LARGE, "message.timestamp.after.max.ms": str(2**63 - 1)}
 SOUND = [RawRecord(b"a", EVENT), RawRecord(None, EVENT)]
@@ -81,7 +81,7 @@ def read_values(source: KafkaSource, start: int, end: int, kafka_partition: int 
 
 
 @few_or_all
-def test_hostile_batches_land_unchanged(lanes: Callable[..., Lane], is_small: bool) -> None:
+def test_hostile_batches_land_unchanged(lanes: Lanes, is_small: bool) -> None:
     lane = lanes(partitions=len(CODECS), topic_config=ANY_TIME)
     bodies = [each for each in make_bodies() if each.is_readable]
     account = send_tries(lane, [*make_families(is_small=is_small), *(bodies[::4] if is_small else bodies)])
@@ -106,7 +106,7 @@ def send_unreadable(lane: Lane, stack: Stack, tries: Iterable[Try]) -> None:
         send(address("kafka"), lane.topic, kafka_partition, make_batch(SOUND))
 
 
-def test_unreadable_batch_is_named_and_no_other(lanes: Callable[..., Lane], stack: Stack) -> None:
+def test_unreadable_batch_is_named_and_no_other(lanes: Lanes, stack: Stack) -> None:
     tries = [each for each in make_unreadable() if not each.is_fatal]
     lane = lanes(partitions=len(tries))
     send_unreadable(lane, stack, tries)
@@ -122,9 +122,7 @@ def test_unreadable_batch_is_named_and_no_other(lanes: Callable[..., Lane], stac
 
 
 @few_or_all
-def test_unreadable_batches_stop_only_their_partitions(
-    lanes: Callable[..., Lane], stack: Stack, is_small: bool
-) -> None:
+def test_unreadable_batches_stop_only_their_partitions(lanes: Lanes, stack: Stack, is_small: bool) -> None:
     one_a_codec = {each.codec: each for each in make_unreadable()}
     tries = [one_a_codec["lz4"]] if is_small else list(one_a_codec.values())
     lane = lanes(partitions=len(tries) + 1)
@@ -144,12 +142,9 @@ NAMED = r"Kafka partition 0, .* offset 3 has 33,554,433 bytes"
 
 @pytest.mark.parametrize(
     ("codec", "is_random"),
-    [
-        pytest.param(*each, marks=() if each in IN_TEST else (pytest.mark.rare, pytest.mark.largest))
-        for each in BOUND_TRIES
-    ],
+    [pytest.param(*each, marks=() if each in IN_TEST else pytest.mark.largest) for each in BOUND_TRIES],
 )
-def test_value_beyond_32_mib_is_named_and_no_other(lanes: Callable[..., Lane], codec: str, is_random: bool) -> None:
+def test_value_beyond_32_mib_is_named_and_no_other(lanes: Lanes, codec: str, is_random: bool) -> None:
     lane = lanes(partitions=2, topic_config=LARGE)
     whole = Random(codec).randbytes(LARGEST_RECORD + 1) if is_random else bytes(LARGEST_RECORD + 1)
     for value in (b"a", whole[:-2], whole[:-1], whole, b"z"):
@@ -166,7 +161,7 @@ def test_value_beyond_32_mib_is_named_and_no_other(lanes: Callable[..., Lane], c
         assert read_values(source, 0, 1, 1) == [b"other"]
 
 
-def test_append_time_is_the_brokers_under_every_codec(lanes: Callable[..., Lane]) -> None:
+def test_append_time_is_the_brokers_under_every_codec(lanes: Lanes) -> None:
     lane = lanes(partitions=len(CODECS), topic_config={"message.timestamp.type": "LogAppendTime"})
     stamps = (NOON_MS, -1, 2**63 - 1)
     begun = int(time.time() * 1000) - 1
@@ -181,7 +176,7 @@ def test_append_time_is_the_brokers_under_every_codec(lanes: Callable[..., Lane]
             assert batch.column("value").to_pylist() == [b"v"] * 3
 
 
-def test_broker_that_packs_batches_again_reads_each_gzip_member(lanes: Callable[..., Lane]) -> None:
+def test_broker_that_packs_batches_again_reads_each_gzip_member(lanes: Lanes) -> None:
     lane = lanes(topic_config={"compression.type": "zstd"})
     records = [RawRecord(b"k", b"%d" % number) for number in range(4)]
     for at in (len(encode_records(records[:2])), 5):
@@ -203,7 +198,7 @@ def read_apart(lane: Lane, end: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "codec", ["gzip", pytest.param("lz4", marks=pytest.mark.largest), pytest.param("zstd", marks=pytest.mark.largest)]
 )
-def test_bomb_is_named_within_bounded_memory(lanes: Callable[..., Lane], codec: str) -> None:
+def test_bomb_is_named_within_bounded_memory(lanes: Lanes, codec: str) -> None:
     lane = lanes(topic_config=LARGE)
     produce(lane.topic, b"before")
     assert send(address("kafka"), lane.topic, 0, make_bomb(BOMB, codec=codec)) == 1
@@ -214,7 +209,7 @@ def test_bomb_is_named_within_bounded_memory(lanes: Callable[..., Lane], codec: 
 
 
 @pytest.mark.rare
-def test_batches_that_unpack_to_much_are_read_one_by_one(lanes: Callable[..., Lane]) -> None:
+def test_batches_that_unpack_to_much_are_read_one_by_one(lanes: Lanes) -> None:
     lane = lanes(topic_config=LARGE)
     batch = make_bomb(30 << 20)
     for offset in range(40):  # of 30 KiB each: one fetch would hold them all, 1.2 GiB

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partialmethod
 
 import pytest
 from confluent_kafka import Producer
 from tests.integration.cut_logs import damage_batch, produce_compressed
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import count_certified
 from tests.integration.program import as_json, run
 from tests.integration.sink_kills import kill_after
@@ -25,7 +24,7 @@ from onceover.model.stopped_range import StopCause
 from onceover.model.window import from_ms
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 LARGE = {"max.message.bytes": "100000000"}
 BOMB = 1_400_000_000
 """Bytes of one value: more than the process that reads it may take."""
@@ -36,6 +35,14 @@ def produce(topic: str, value: bytes, codec: str = "none", kafka_partition: int 
     producer = Producer(settings)
     producer.produce(topic, value, partition=kafka_partition, **more)  # type: ignore[arg-type]
     assert producer.flush(60) == 0
+
+
+@pytest.fixture
+def lane(lanes: Lanes) -> Lane:
+    made = lanes(partitions=2, topic_config=LARGE)
+    for kafka_partition in (0, 1):
+        made.produce([event(0), event(1)], kafka_partition)
+    return made
 
 
 def list_waiting(lane: Lane) -> list[OffsetRange]:
@@ -57,6 +64,7 @@ def accept(lane: Lane, offsets: OffsetRange) -> None:
 
 def check_waits_and_is_skipped(lane: Lane, bad: int, end: int) -> None:
     """Ingest the lane, whose Kafka partition 0 has offsets that no reader gets, and 1 has not; skip them."""
+    lane.produce([event(2)], 0)
     take_turns(lane)
     (waiting,) = list_waiting(lane)
     assert (waiting.source.kafka_partition, waiting.start, waiting.end) == (0, bad, end)
@@ -81,21 +89,13 @@ def check_waits_and_is_skipped(lane: Lane, bad: int, end: int) -> None:
     assert lane.audit()["equal"]
 
 
-def test_record_too_large_for_raw_stops_only_its_partition(lanes: Callable[..., Lane]) -> None:
-    lane = lanes(partitions=2, topic_config=LARGE)
-    lane.produce([event(0), event(1)], 0)
-    lane.produce([event(0), event(1)], 1)
+def test_record_too_large_for_raw_stops_only_its_partition(lane: Lane) -> None:
     produce(lane.topic, bytes(LARGEST_RECORD + 1), "gzip")
-    lane.produce([event(2)], 0)
     check_waits_and_is_skipped(lane, 2, 3)
 
 
-def test_bomb_stops_only_its_partition(lanes: Callable[..., Lane]) -> None:
-    lane = lanes(partitions=2, topic_config=LARGE)
-    lane.produce([event(0), event(1)], 0)
-    lane.produce([event(0), event(1)], 1)
+def test_bomb_stops_only_its_partition(lane: Lane) -> None:
     assert produce_bomb(address("kafka"), lane.topic, 0, BOMB) == 2
-    lane.produce([event(2)], 0)
     check_waits_and_is_skipped(lane, 2, 3)
     assert as_json("pipelines", "check", lane.name, "--sample", "9")["sample"]["records"] == 5, "all but the bomb"
     lane.overwrite(lane.layout.window_file(from_ms(NOON_MS)), b"\n")
@@ -105,26 +105,16 @@ def test_bomb_stops_only_its_partition(lanes: Callable[..., Lane]) -> None:
     assert len(done.confirmed) == 1, "what lies before the bomb was read again"
 
 
-def test_batch_without_end_stops_only_its_partition(
-    lanes: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batch_without_end_stops_only_its_partition(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = partialmethod(PipelineContext.build_source, stall_seconds=2)
     monkeypatch.setattr(PipelineContext, "build_source", impatient)
-    lane = lanes(partitions=2)
-    lane.produce([event(0), event(1)], 0)
-    lane.produce([event(0), event(1)], 1)
     assert send(address("kafka"), lane.topic, 0, split_gzip([RawRecord(b"k", event(2))] * 3, 30)) == 2
-    lane.produce([event(2)], 0)
     check_waits_and_is_skipped(lane, 2, 5)
 
 
 @pytest.mark.largest
-def test_damaged_batch_stops_only_its_partition(lanes: Callable[..., Lane], stack: Stack) -> None:
-    lane = lanes(partitions=2)
-    lane.produce([event(0), event(1)], 0)
-    lane.produce([event(0), event(1)], 1)
+def test_damaged_batch_stops_only_its_partition(lane: Lane, stack: Stack) -> None:
     kill_after(lane, Step.APPENDED)  # its bytes are searched for the offsets before these are accepted as lost
     produce_compressed(lane.topic, 3)
     damage_batch(stack, lane.topic)
-    lane.produce([event(2)], 0)
     check_waits_and_is_skipped(lane, 2, 5)

@@ -128,10 +128,7 @@ def measure_plain(spark: SparkSession, contract: ContractOf) -> float:
 
 @pytest.mark.parametrize(
     "family",
-    [
-        pytest.param(each, marks=() if each in OFTEN else (pytest.mark.rare, pytest.mark.largest))
-        for each in (*FAMILIES, *TEXTS)
-    ],
+    [pytest.param(each, marks=() if each in OFTEN else pytest.mark.largest) for each in (*FAMILIES, *TEXTS)],
 )
 def test_family_counts_or_has_a_reason_and_costs_little(spark: SparkSession, family: str) -> None:
     chance = random.Random(family)

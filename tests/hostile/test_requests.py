@@ -8,8 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.hostile.canaries import watching
-from tests.hostile.texts import make_text, make_value, numbers
+from tests.hostile.canaries import require_harmless
+from tests.hostile.texts import make_text, make_value
 from tests.hostile.tries import few_or_all
 
 from onceover.cli.arguments import require_reason
@@ -61,9 +61,7 @@ def test_request_of_hostile_fields_is_refused_in_one_line(tmp_path: Path, count:
                 return "a flag became another"
         return wrong or explain_refusal(lambda: chosen_name(params.get("pipeline")))
 
-    with watching(tmp_path) as seen:
-        wrong = {n: found for n in numbers(count) if (found := attempt(n))}
-    assert (wrong, seen) == ({}, [])
+    require_harmless(attempt, count, tmp_path)
 
 
 @few_or_all(HALF)
@@ -80,8 +78,6 @@ def test_hostile_text_is_refused_in_one_line(tmp_path: Path, count: int) -> None
         text, door = make_text("texts", number, str(tmp_path / "canary")), doors[number % len(doors)]
         return explain_refusal(lambda: door(text))
 
-    with watching(tmp_path) as seen:
-        wrong = {n: found for n in numbers(count) if (found := attempt(n))}
-    assert (wrong, seen) == ({}, [])
+    require_harmless(attempt, count, tmp_path)
     assert names(tmp_path) == ("things",)
     assert len(clean_reason("a" * REASON_LENGTH) or "") == REASON_LENGTH, "and what is right is kept"

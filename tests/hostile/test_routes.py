@@ -55,9 +55,7 @@ def list_tokens() -> dict[str, str | None]:
     return {visitor: make_token(visitor, good, SECRET) for visitor in ("good", *VISITORS)}
 
 
-@pytest.mark.parametrize(
-    "share", [pytest.param(SHARE, id="few"), pytest.param(1, id="all", marks=(pytest.mark.rare, pytest.mark.largest))]
-)
+@pytest.mark.parametrize("share", [pytest.param(SHARE, id="few"), pytest.param(1, id="all", marks=pytest.mark.largest)])
 def test_route_keeps_out_whoever_has_no_valid_token(api: TestClient, share: int) -> None:
     tries = list(product(sorted(set(list_routes(api.app))), VISITORS))
     assert len(tries) >= TRIES

@@ -20,7 +20,7 @@ def few_or_all(count: int) -> pytest.MarkDecorator:
     """Parametrize a test by the number of its tries: a share in `make test`, all in `make test-faults`."""
     both = [
         pytest.param(count // SHARE, id="few"),
-        pytest.param(count, id="all", marks=(pytest.mark.rare, pytest.mark.largest)),
+        pytest.param(count, id="all", marks=pytest.mark.largest),
     ]
     return pytest.mark.parametrize("count", both)
 

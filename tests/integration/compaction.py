@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import backdate, replay
 
-from onceover.ledger import drivers, expiries
+from onceover.ledger import expiries
+from onceover.ledger.drivers import as_driver
 from onceover.ledger.windows import list_windows
 from onceover.model.raw_file import COMPACTED
 from onceover.retention.expire import carry_out
@@ -22,7 +23,7 @@ EACH = 300
 HEADERS: list[tuple[str, bytes | None]] = [("h", b"\xff\n"), ("h", None)]
 
 
-def make_certified_lane(lanes: Callable[..., Lane]) -> Lane:
+def make_certified_lane(lanes: Lanes) -> Lane:
     """Make a lane with two windows, certified from raw with each record twice in it, landed 40 days ago."""
     made = lanes(partitions=2)
     for kafka_partition in (0, 1):
@@ -47,16 +48,22 @@ def decompress(content: bytes) -> bytes:
 def expire_text(lane: Lane) -> int:
     """Expire all text, as retention does within a day; return how many windows expired."""
     backdate(lane)
-    with lane.ledger() as ledger:
-        epoch = drivers.acquire(ledger, lane.name, "test")
-        expired = expiries.mark_expired(
-            ledger, lane.name, expiries.list_expirable(ledger, lane.name, 86_400_000), "test", "a test"
-        )
+    with lane.ledger() as ledger, as_driver(ledger, lane.name, "test") as epoch:
+        due = expiries.list_expirable(ledger, lane.name, 86_400_000)
+        expired = expiries.mark_expired(ledger, lane.name, due, "test", "a test")
         carry_out(ledger, epoch, lane.files())
         ledger.execute("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
         carry_out(ledger, epoch, lane.files())
-        drivers.end_epoch(ledger, epoch)
     return expired
+
+
+def expire_window(lane: Lane, start: datetime) -> bool:
+    """Expire one window's text, as retention does; return whether a compacted file replaces it."""
+    with lane.ledger() as ledger, as_driver(ledger, lane.name, "test") as epoch:
+        (due,) = (each for each in expiries.list_expirable(ledger, lane.name, 0) if each.window_start == start)
+        assert expiries.mark_expired(ledger, lane.name, [due], "test", "a test") == 1
+        assert carry_out(ledger, epoch, lane.files()) == 1
+    return due.compacted
 
 
 def list_states(lane: Lane) -> list[object]:
@@ -65,17 +72,14 @@ def list_states(lane: Lane) -> list[object]:
 
 
 def read_certificate(lane: Lane, start: datetime) -> Mapping[str, Any]:
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            "SELECT c.basis, c.records, c.high1, c.low1, c.high2, c.low2, c.aggregate_rows, c.aggregate_hash "
-            'FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
-            "WHERE w.pipeline = %s AND w.window_start = %s AND c.version = w.version",
-            [lane.name, start],
-        ).fetchone()
-    assert row is not None, "the window has no valid certificate"
+    (row,) = lane.query(
+        "SELECT c.basis, c.records, c.high1, c.low1, c.high2, c.low2, c.aggregate_rows, c.aggregate_hash "
+        'FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
+        "WHERE w.pipeline = %s AND w.window_start = %s AND c.version = w.version",
+        [lane.name, start],
+    )
     return row
 
 
 def spoil_rows(lane: Lane) -> None:
-    with lane.ledger() as ledger:
-        ledger.execute(f"UPDATE aggregates.{lane.name} SET events = events + 1")  # a name of the test's own making
+    lane.query(f"UPDATE aggregates.{lane.name} SET events = events + 1")  # a name of the test's own making

@@ -24,8 +24,7 @@ _CHECKPOINTS = ("recovery-point-offset-checkpoint", "replication-offset-checkpoi
 def land_and_cut(lane: Lane, stack: Stack) -> None:
     """Land six records in two windows by two batches of Kafka's, certify them, and cut the log to its first batch."""
     lane.produce([event(n, amount=n) for n in range(3)])
-    lane.produce([event(n, amount=n) for n in (3, 5, 6)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in (3, 5, 6)])
     assert lane.detect().certified == 2
     cut_log(stack, lane.topic, 3)
 

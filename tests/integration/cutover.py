@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Rows, event
 
 from onceover.ingest.cutover import Migration
 from onceover.model.window import from_ms
@@ -26,7 +26,7 @@ def change_contract(lane: Lane) -> None:
     lane.toml.write_text(text)
 
 
-def compute_expected(lane: Lane, cutovers: Mapping[int, int]) -> dict[tuple[object, ...], tuple[object, ...]]:
+def compute_expected(lane: Lane, cutovers: Mapping[int, int]) -> Rows:
     """Return the log's aggregates: records before the cutover by the first contract, others by the second."""
     rows: dict[tuple[object, ...], tuple[int, int, int, int | None]] = {}
     for (kafka_partition, offset), (_, value) in lane.log().items():
@@ -60,22 +60,17 @@ def read_all(lane: Lane) -> None:
     raise AssertionError("something is always left to read")
 
 
-def migrate(lane: Lane, *, write: bool = True) -> Migration:
-    return lane.migrate(write=write)
-
-
 def list_cutovers(migration: Migration) -> dict[int, int]:
     return {source.kafka_partition: at for source, at in migration.cutovers}
 
 
 def list_ranges(lane: Lane) -> list[tuple[int, int, int, int]]:
     """Return version, Kafka partition, start and end of each range of a landed batch."""
-    with lane.ledger() as ledger:
-        rows = ledger.execute(
-            "SELECT contract_version, kafka_partition, start_offset, end_offset FROM onceover.batch "
-            "JOIN onceover.batch_range USING (batch_id) WHERE pipeline = %s AND state = 'landed' ORDER BY batch_id, 2",
-            [lane.name],
-        ).fetchall()
+    rows = lane.query(
+        "SELECT contract_version, kafka_partition, start_offset, end_offset FROM onceover.batch "
+        "JOIN onceover.batch_range USING (batch_id) WHERE pipeline = %s AND state = 'landed' ORDER BY batch_id, 2",
+        [lane.name],
+    )
     return [(r["contract_version"], r["kafka_partition"], r["start_offset"], r["end_offset"]) for r in rows]
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, Rows, count_events, event
 from tests.integration.planted_failures import fail, minutes
 
 from onceover.detection import holes
 from onceover.errors import TransientError
 from onceover.fault_points import AnyStep, FaultPoint, Step
-from onceover.ledger import frontiers, repair_requests
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.ledger import repair_requests
+from onceover.model.offsets import OffsetRange
 from onceover.model.window import from_ms
 
 
@@ -26,19 +26,16 @@ def repair(lane: Lane) -> None:
     raise AssertionError("each detection requests one more repair")
 
 
-def sum_up(produced: Iterable[int]) -> dict[tuple[object, ...], tuple[object, ...]]:
+def sum_up(produced: Iterable[int]) -> Rows:
     """Return what the aggregates have to be for these events, of the minute n % 10 and the amount n."""
-    windows: dict[float, list[int]] = {}
-    for n in produced:
-        windows.setdefault(float(n % 10 // 5 * 5), []).append(n)
-    return {(start, "a"): (len(ns), sum(ns), max(ns)) for start, ns in windows.items()}
+    return count_events(event(n % 10, amount=n) for n in produced)
 
 
 def produce(lane: Lane, numbers: Iterable[int]) -> None:
     lane.produce([event(n % 10, amount=n) for n in numbers])
 
 
-def land(lanes: Callable[..., Lane], records: int) -> Lane:
+def land(lanes: Lanes, records: int) -> Lane:
     """Return a pipeline that has landed so many records, and whose closed windows are certified."""
     lane = lanes()
     produce(lane, range(records))
@@ -56,9 +53,7 @@ def append_and_die(lane: Lane, numbers: Iterable[int]) -> None:
 def accept_loss(lane: Lane, start: int, end: int) -> None:
     """Do as `onceover accept-loss` does with these offsets, for the windows from noon on."""
     with lane.open() as context:
-        (generation,) = frontiers.list_generations(context.ledger, lane.name)
-        lost = OffsetRange(KafkaPartition(generation, 0), start, end)
-        holes.accept_loss(context, lost, minutes(0, 15), "test", "gone")
+        holes.accept_loss(context, OffsetRange(lane.source(), start, end), minutes(0, 15), "test", "gone")
 
 
 class Death(FaultPoint):

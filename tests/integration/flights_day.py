@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import cycle, islice
 
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka import Producer
 from tests.integration.lane import Lane
-from tests.integration.planted_failures import replay, skip_to
+from tests.integration.planted_failures import create_topic, expire, replay, skip_to
 from tests.integration.program import as_json, run
 
 from onceover.config.endpoints import address
@@ -24,9 +23,7 @@ _FIRST, _END = datetime(2013, 1, 5, 10, tzinfo=UTC), datetime(2013, 1, 5, 16, tz
 def produce_day(topic: str, *, records: int = 400) -> list[Flight]:
     """Make a topic, and fill its Kafka partitions evenly with so many flights of 2013-01-05, 10:00 to 16:00 UTC,
     each of them several times, and three more that are beyond the horizon. Returns these hours' flights."""
-    admin = AdminClient({"bootstrap.servers": address("kafka")})
-    new = NewTopic(topic, num_partitions=KAFKA_PARTITIONS, replication_factor=1, config={"retention.ms": "-1"})
-    admin.create_topics([new])[topic].result(30)
+    create_topic(topic, KAFKA_PARTITIONS)
     day = [each for each in january() if _FIRST <= each.scheduled < _END]
     produce(topic, islice(cycle(day), records))
     produce(topic, _select_hour(day, 13)[:3], later_ms=THREE_DAYS_MS)
@@ -67,9 +64,6 @@ def _lose_ten(lane: Lane, day: list[Flight], kafka_partition: int) -> None:
     shown = as_json("offsets", lane.name, "show")["kafka_partitions"][kafka_partition]
     produce(lane.topic, day[:10], kafka_partition=kafka_partition)
     skip_to(lane, shown["end"] + 10, kafka_partition)
-    admin = AdminClient({"bootstrap.servers": address("kafka")})
-    for future in admin.delete_records([TopicPartition(lane.topic, kafka_partition, shown["end"] + 10)]).values():
-        future.result(30)
+    expire(lane, shown["end"] + 10, kafka_partition)
     produce(lane.topic, _select_hour(day, 15)[:1], kafka_partition=kafka_partition)
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()

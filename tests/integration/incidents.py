@@ -8,14 +8,13 @@ from pathlib import Path
 
 import yaml
 from tests.integration.extras import die_after
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Rows, count_events, event
 from tests.integration.planted_failures import append, encode_line, expire, replay
 from tests.own_stack import ROOT
 
 from onceover.fault_points import Step
 from onceover.model.window import from_ms
 
-Rows = Mapping[tuple[object, ...], tuple[object, ...]]
 ALERTS = Path(ROOT, "deploy", "alerts.yml")
 
 
@@ -38,11 +37,7 @@ class Incident:
 
 
 def count(produced: Mapping[int, int]) -> Rows:
-    """Count events, amounts by their minute, as the aggregates have to: by windows of five minutes."""
-    windows: dict[float, list[int]] = {}
-    for minute, amount in produced.items():
-        windows.setdefault(float(minute // 5 * 5), []).append(amount)
-    return {(start, "a"): (len(amounts), sum(amounts), max(amounts)) for start, amounts in windows.items()}
+    return count_events(event(minute, amount=amount) for minute, amount in produced.items())
 
 
 def produce(lane: Lane, produced: Mapping[int, int]) -> None:
@@ -73,11 +68,11 @@ def kill_ingest(lane: Lane) -> Incident:
     certify(lane, first)
     produce(lane, second)
     die_after(lane, Step.APPENDED)
-    with lane.ledger() as ledger:
-        ledger.execute(
-            "UPDATE onceover.driver SET expires_at = now() - interval '3 hours', heartbeat_at = now() - "
-            "interval '3 hours', progress_at = now() - interval '3 hours' WHERE pipeline = %s", [lane.name],
-        )  # fmt: skip
+    lane.query(
+        "UPDATE onceover.driver SET expires_at = now() - interval '3 hours', heartbeat_at = now() - "
+        "interval '3 hours', progress_at = now() - interval '3 hours' WHERE pipeline = %s",
+        [lane.name],
+    )
     return Incident("dead ingest", lane, "OnceoverDriverDead", count(first | second))
 
 
@@ -86,13 +81,10 @@ def expire_unread(lane: Lane) -> Incident:
     produced = {minute: minute for minute in range(20)}
     lost = range(5, 12)
     produce(lane, {minute: produced[minute] for minute in range(5)})
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     produce(lane, {minute: produced[minute] for minute in range(5, 20)})
     expire(lane, lost.stop)
-    with lane.driver() as driver:
-        for _ in range(3):
-            driver.turn()
+    lane.turn(3)
     lane.detect()
     return Incident(
         "expired hole", lane, "OnceoverHoleExpired", count({m: n for m, n in produced.items() if m not in lost})

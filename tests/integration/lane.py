@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,9 +36,11 @@ from onceover.ingest.report import Progress
 from onceover.ledger import drivers, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline, read_registered, register_pipeline
 from onceover.ledger.database import Connection
+from onceover.ledger.frontiers import list_generations
 from onceover.ledger.migrate import upgrade_schema
 from onceover.lines.escapes import CorruptLineError
 from onceover.lines.line_reference import Line, decode
+from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import Window, WindowRange, format_moment, from_ms
 from onceover.offset_stores.admin import set_offsets
@@ -78,6 +80,8 @@ first_start = "{first_start}"
 offset_store = "{offset_store}"
 {more}
 """
+Rows = dict[tuple[object, ...], tuple[object, ...]]
+"""Measures of aggregates by minutes after noon and keys."""
 _LISTS = ("marker/", "contracts/", "expired/windows.log")
 NOON_MS = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1000)
 
@@ -85,6 +89,15 @@ NOON_MS = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1000)
 def event(minute: float, kind: str = "a", amount: int = 1) -> bytes:
     """Return a record of that many minutes after noon."""
     return json.dumps({"at": NOON_MS + int(minute * 60_000), "kind": kind, "amount": amount}).encode()
+
+
+def count_events(values: Iterable[bytes]) -> Rows:
+    """Return what the aggregates have to be for these records, computed without SQL; a nameless one is of `none`."""
+    amounts: dict[tuple[object, ...], list[int]] = {}
+    for record in map(json.loads, values):
+        key = ((record["at"] - NOON_MS) // 300_000 * 5.0, record.get("kind", "none"))
+        amounts.setdefault(key, []).append(record["amount"])
+    return {key: (len(each), sum(each), max(each)) for key, each in amounts.items()}
 
 
 @dataclass(slots=True)
@@ -121,6 +134,12 @@ class Lane:
         with open_ledger("test") as connection:
             yield connection
 
+    def query(self, statement: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[dict[str, Any]]:
+        """Execute a statement on the ledger; return the rows that it reads or returns."""
+        with self.ledger() as ledger:
+            cursor = ledger.execute(statement, values)
+            return cursor.fetchall() if cursor.description else []
+
     @contextmanager
     def driver(self, fault_point: FaultPoint | None = None) -> Iterator[Ingest]:
         """Open the real driver of `jobs/ingest.py`, in this process."""
@@ -133,6 +152,17 @@ class Lane:
                 yield build_driver(self.spark, context, epoch, entry, topic, offsets, fault_point or FaultPoint())
             finally:
                 drivers.end_epoch(ledger, epoch)
+
+    def turn(self, times: int = 1) -> None:
+        """Run so many turns of a driver."""
+        with self.driver() as driver:
+            for _ in range(times):
+                driver.turn()
+
+    def land(self, values: Iterable[bytes | None], kafka_partition: int = 0, **record: Any) -> list[Progress]:
+        """Produce these values, and ingest them."""
+        self.produce(values, kafka_partition, **record)
+        return self.ingest()
 
     def ingest(self, turns: int = 50) -> list[Progress]:
         """Run turns until all is read and every window is closed; return their progress."""
@@ -232,6 +262,11 @@ class Lane:
         with self.ledger() as ledger:
             return read_registered(ledger, self.name)
 
+    def source(self) -> KafkaPartition:
+        """Return the first Kafka partition, of the newest topic."""
+        with self.ledger() as ledger:
+            return KafkaPartition(list_generations(ledger, self.name)[-1], 0)
+
     def files(self) -> WindowFiles:
         with self.open() as context:
             return context.files
@@ -256,7 +291,7 @@ class Lane:
     def hdfs(self) -> InsecureClient:
         return InsecureClient(address("webhdfs"), user="root")
 
-    def aggregates(self) -> dict[tuple[object, ...], tuple[object, ...]]:
+    def aggregates(self) -> Rows:
         """Return measures by (minutes after noon, keys...), as a reader sees them."""
         columns = self.registered().columns
         keys, measures = [c.name for c in columns.keys], [c.name for c in columns.measures]
@@ -282,9 +317,18 @@ class Lane:
                     lines.append((name, decode(text)))
         return lines
 
+    def reasons(self) -> dict[tuple[int, int], str]:
+        """Return the reason of each record in quarantine, by Kafka partition and offset."""
+        held = ((line.record, line.reason) for _, line in self.lines() if line.reason is not None)
+        return {(record.source.kafka_partition, record.offset): reason for record, reason in held}
+
     def log(self) -> dict[tuple[int, int], tuple[bytes | None, bytes | None]]:
         """Read the topic by another client: key and value by (Kafka partition, offset)."""
         return read_log(self.topic)
+
+
+Lanes = Callable[..., Lane]
+"""A maker of lanes: see the fixture `lanes`."""
 
 
 def _minute(moment: object) -> float:

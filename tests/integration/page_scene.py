@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.chromium import open_chromium
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.page_visits import Visit
-from tests.integration.planted_failures import replay
+from tests.integration.planted_failures import land_twice
 
 from onceover.config.endpoints import address
 from onceover.detection.service import detect
@@ -41,14 +41,11 @@ class Scene:
 
 
 @pytest.fixture
-def scene(lanes: Callable[..., Lane], stack: Stack, airflow: AirflowRest) -> Iterator[Scene]:
+def scene(lanes: Lanes, stack: Stack, airflow: AirflowRest) -> Iterator[Scene]:
     lane = lanes()
-    lane.produce([event(minute, HOSTILE) for minute in (1, 6, 11)])
-    lane.ingest()
+    lane.land([event(minute, HOSTILE) for minute in (1, 6, 11)])
     lane.detect()
-    lane.produce([event(minute, HOSTILE) for minute in (2, 7)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(minute, HOSTILE) for minute in (2, 7)])
     with lane.open() as context, open_chromium() as browser:
         detect(context, who=HOSTILE, why=HOSTILE)
         yield Scene(lane, stack, browser, address("airflow"), airflow)

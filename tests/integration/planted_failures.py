@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
 from tests.integration.lane import NOON_MS, Lane
 from tests.raw_lines import change_record, encode_append
 
@@ -33,8 +33,13 @@ def replay(lane: Lane) -> None:
         patch.setattr(driver._offsets, "commit", fail)
         with pytest.raises(TransientError):
             driver.turn()
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
+
+
+def land_twice(lane: Lane, values: Iterable[bytes], kafka_partition: int = 0) -> None:
+    lane.produce(values, kafka_partition)
+    replay(lane)
+    lane.ingest()
 
 
 def fail(*_: object) -> Any:
@@ -91,19 +96,37 @@ def delete_window(lane: Lane, minute: int) -> None:
     lane.store().remove(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)))
 
 
-def expire(lane: Lane, below: int) -> None:
+def expire(lane: Lane, below: int, kafka_partition: int = 0) -> None:
     """Delete the log below that offset, as Kafka's retention does."""
-    admin = AdminClient({"bootstrap.servers": address("kafka")})
-    for future in admin.delete_records([TopicPartition(lane.topic, 0, below)]).values():
+    admin = AdminClient({"bootstrap.servers": address("kafka")})  # kept, because its futures end with it
+    for future in admin.delete_records([TopicPartition(lane.topic, kafka_partition, below)]).values():
         future.result(30)
+
+
+def create_topic(name: str, partitions: int = 1) -> None:
+    admin = AdminClient({"bootstrap.servers": address("kafka")})
+    topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config={"retention.ms": "-1"})
+    admin.create_topics([topic])[name].result(30)
+
+
+def delete_topic(lane: Lane) -> None:
+    admin = AdminClient({"bootstrap.servers": address("kafka")})
+    admin.delete_topics([lane.topic])[lane.topic].result(30)
+
+
+def recreate(lane: Lane, partitions: int = 1) -> None:
+    delete_topic(lane)
+    create_topic(lane.topic, partitions)
+
+
+def add_partitions(lane: Lane, total: int) -> None:
+    admin = AdminClient({"bootstrap.servers": address("kafka")})
+    admin.create_partitions([NewPartitions(lane.topic, total)])[lane.topic].result(30)
 
 
 def backdate(lane: Lane) -> None:
     """Set every landing back by 40 days."""
-    with lane.ledger() as ledger:
-        ledger.execute(
-            "UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [lane.name]
-        )
+    lane.query("UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [lane.name])
 
 
 def wait_for_lease_end(lane: Lane) -> None:
@@ -116,13 +139,21 @@ def wait_for_lease_end(lane: Lane) -> None:
         wait_for(lambda: not (ledger.execute(alive, [lane.name]).fetchone() or {}).get("alive"), 30, "a lease to end")
 
 
+def read_certificates(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:
+    """Return the certificate's digest and the aggregates of each window."""
+    rows = lane.query(
+        """
+        SELECT w.window_start, c.records, c.high1, c.low1, c.high2, c.low2, c.aggregate_rows, c.aggregate_hash
+        FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
+        WHERE w.pipeline = %s AND c.version = w.version
+        """,
+        [lane.name],
+    )
+    return {row["window_start"]: tuple(row.values())[1:] for row in rows}
+
+
 def count_certified(lane: Lane) -> int:
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            'SELECT count(*) AS n FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
-            "WHERE w.pipeline = %s AND c.version = w.version", [lane.name],
-        ).fetchone()  # fmt: skip
-    return int(row["n"]) if row else 0
+    return len(read_certificates(lane))
 
 
 def spoil(lane: Lane, path: str) -> None:

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from tests.integration.cutover import MINUTE_MS
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Rows, count_events, event
 from tests.integration.program import as_json
 
 from onceover.context import open_pipeline
@@ -70,17 +70,9 @@ def release(lane: Lane, most: int = 100, reason: str | None = None) -> ReleasePl
     return found
 
 
-def compute_expected(lane: Lane) -> dict[tuple[object, ...], tuple[object, ...]]:
+def compute_expected(lane: Lane) -> Rows:
     """Compute the log's aggregates without SQL, nameless records included."""
-    rows: dict[tuple[object, ...], tuple[int, int, int]] = {}
-    for _, value in lane.log().values():
-        if value == b"{":
-            continue
-        record = json.loads(value or b"")
-        key = ((record["at"] - NOON_MS) // (5 * MINUTE_MS) * 5.0, record.get("kind", "none"))
-        events, total, largest = rows.get(key, (0, 0, 0))
-        rows[key] = (events + 1, total + record["amount"], max(largest, record["amount"]))
-    return dict(rows)
+    return count_events(value for _, value in lane.log().values() if value and value != b"{")
 
 
 def count_quarantined(lane: Lane) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.integration.lane import Lane
+from tests.integration.lane import Lane, event
 
 from onceover.fault_points import AnyStep, FaultPoint, Step
 from onceover.model.finding_kinds import Kind
@@ -27,6 +27,15 @@ class KillPoint(FaultPoint):
 def kill_after(lane: Lane, step: Step) -> None:
     with pytest.raises(Killed), lane.driver(KillPoint(step)) as driver:
         driver.turn()
+
+
+def ingest_under_kills(lane: Lane) -> int:
+    """Kill a driver after each step, new records before each; read the rest, and return how many were produced."""
+    for step in Step:
+        lane.produce([event(n, amount=1) for n in range(10)])
+        kill_after(lane, step)
+    lane.ingest()
+    return 10 * len(Step)
 
 
 def find_kinds(lane: Lane) -> set[Kind]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from tests.chromium import open_chromium
 from tests.conftest import pause_when_all_have_ended
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.page_visits import repair_on_page
-from tests.integration.planted_failures import replay
+from tests.integration.planted_failures import land_twice, replay
 
 from onceover.config.endpoints import address
 from onceover.model.window import to_ms
@@ -19,7 +18,6 @@ from onceover_local.airflow_rest import AirflowRest, wait_for
 from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.airflow]
-Lanes = Callable[..., Lane]
 DAY_MS = 86_400_000
 JANUARY = to_ms(datetime(2013, 1, 1, tzinfo=UTC))
 
@@ -33,9 +31,14 @@ def list_states(airflow: AirflowRest, dag: str, run: str, pipeline_index: int = 
     return {t["task_id"]: t["state"] for t in tasks if pipeline_index in (-1, t["map_index"])}
 
 
+def wait_for_end(airflow: AirflowRest, dag: str, run: str, state: str = "success", deadline_s: float = 300) -> None:
+    assert airflow.wait_for_run(dag, run, deadline_s)["state"] == state
+
+
 def run_dag(airflow: AirflowRest, dag: str, conf: dict[str, Any], deadline_s: float = 300) -> str:
+    """Run the DAG, which has to succeed."""
     run = airflow.trigger(dag, conf)
-    airflow.wait_for_run(dag, run, deadline_s)
+    wait_for_end(airflow, dag, run, deadline_s=deadline_s)
     return run
 
 
@@ -67,8 +70,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     # On schedule: what was landed twice is repaired, everything else certified.
     lane.produce([make_event(day, hour) for day in (1, 2, 3, 4) for hour in (1, 1.5, 2)])
     replay(lane)
-    lane.produce([make_event(4, 5)])
-    lane.ingest()
+    lane.land([make_event(4, 5)])
     assert lane.aggregates()[_hour(1, 1)] == (4, 4, 1)
     wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 120, "the form to list the pipeline")
     # A rival requests the same windows at the same time: one of the two publishes, the other finds nothing to do.
@@ -76,19 +78,15 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     rival = airflow.trigger("repair_on_call", {**month, "reason": "the dashboard looks doubled"})
     airflow.pause("repair_failed_windows", False)
     # It waits for the run of the schedule, and that for the rival's Spark: three times a cold one, one after another.
-    run = run_dag(airflow, "repair_failed_windows", {}, 600)
-    airflow.wait_for_run("repair_on_call", rival, 300)
-    assert airflow.run("repair_on_call", rival)["state"] == "success"
+    run_dag(airflow, "repair_failed_windows", {}, 600)
+    wait_for_end(airflow, "repair_on_call", rival)
     pause_when_all_have_ended(airflow, "repair_failed_windows")
-    assert airflow.run("repair_failed_windows", run)["state"] == "success"
     assert lane.aggregates()[_hour(1, 1)] == (2, 2, 1)
     assert count_uncertified(lane) == 0
     assert count_published(lane) == 8, "each of the eight windows that were landed twice, once"
 
     # A dry run on call writes nothing and says what it would do.
-    lane.produce([make_event(day, 1) for day in (1, 2)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [make_event(day, 1) for day in (1, 2)])
     whole = {"pipeline": lane.name, "from": "2013-01-01T00:00Z", "to": "2013-01-03T00:00Z"}
     refused = airflow.trigger("repair_on_call", whole)  # for want of a reason; looked at below
     dry = run_dag(airflow, "repair_on_call", {**whole, "dry_run": True})
@@ -103,12 +101,10 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
 
     # A real run needs a reason, and the reason lands in the ledger with who asked: here by an alert's link, a login and
     # one click on the page, which follows the run until every window is certified.
-    airflow.wait_for_run("repair_on_call", refused, 300)
-    assert airflow.run("repair_on_call", refused)["state"] == "failed"
+    wait_for_end(airflow, "repair_on_call", refused, "failed")
     one_day = {**whole, "to": "2013-01-02T00:00Z", "reason": "numbers look doubled"}
     other = airflow.trigger("repair_on_call", {**one_day, "plan": planned["token"]})  # the token of two days
-    airflow.wait_for_run("repair_on_call", other, 300)
-    assert airflow.run("repair_on_call", other)["state"] == "failed"
+    wait_for_end(airflow, "repair_on_call", other, "failed")
     link = f"{lane.name}/range?from={one_day['from']}&to={one_day['to']}"
     with open_chromium() as browser:
         asked = repair_on_page(browser, stack, address("airflow"), link, one_day["reason"])
@@ -116,9 +112,8 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     assert run_of_page["state"] == "success"
     assert run_of_page["note"].startswith("numbers look doubled\nhttp")
     assert len(run_of_page["conf"]["plan"]) == 64, "the token of what was previewed"
-    with lane.ledger() as ledger:
-        query = "SELECT who, why FROM onceover.repair_request WHERE pipeline = %s ORDER BY request_id DESC"
-        who = ledger.execute(query, [lane.name]).fetchone()
+    query = "SELECT who, why FROM onceover.repair_request WHERE pipeline = %s ORDER BY request_id DESC"
+    who = lane.query(query, [lane.name])[0]
     assert who == {"who": "admin", "why": "numbers look doubled"}
     assert lane.aggregates()[_hour(1, 1)] == (3, 3, 1)
     assert count_uncertified(lane) == 1
@@ -127,8 +122,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     before = lane.aggregates()
     for cleared in (["windows.repair"], ["windows.detect", "windows.repair", "windows.confirm"]):
         airflow.clear("repair_on_call", asked, cleared)
-        airflow.wait_for_run("repair_on_call", asked, 300)
-        assert airflow.run("repair_on_call", asked)["state"] == "success"
+        wait_for_end(airflow, "repair_on_call", asked)
     assert lane.aggregates() == before
     assert count_published(lane) == 9
 
@@ -146,17 +140,14 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
 
     # A restore by Airflow's user blocks the window; the on-call repair lifts that.
     known = {"pipeline": lane.name, "window": "2013-01-02T01:00Z", "reason": "a second look"}
-    restored = run_dag(airflow, "restore_window", known)
-    assert airflow.run("restore_window", restored)["state"] == "success"
-    with lane.ledger() as ledger:
-        blocked = ledger.execute(
-            'SELECT blocked_why FROM onceover."window" WHERE pipeline = %s AND blocked_at IS NOT NULL', [lane.name]
-        ).fetchall()
+    run_dag(airflow, "restore_window", known)
+    blocked = lane.query(
+        'SELECT blocked_why FROM onceover."window" WHERE pipeline = %s AND blocked_at IS NOT NULL', [lane.name]
+    )
     assert [row["blocked_why"] for row in blocked] == ["restored to revision 1 by admin: a second look"]
     assert lane.aggregates()[_hour(2, 1)] == (4, 4, 1)
     second_day = {**whole, "from": "2013-01-02T00:00Z", "reason": "right after all"}
     again = run_dag(airflow, "repair_on_call", second_day)
-    assert airflow.run("repair_on_call", again)["state"] == "success"
     assert lane.aggregates()[_hour(2, 1)] == (3, 3, 1)
     (repaired,) = (t for t in airflow.tasks("repair_on_call", again)
                    if (t["task_id"], t["state"]) == ("windows.repair", "success"))  # fmt: skip
@@ -164,8 +155,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     assert "reading 1 window files, 0 compacted ones" in log, "the log of the task says how far it is"
 
     # A DAG that is scheduled on the asset hears of all of it: repairs and restore, with windows, revisions and reasons.
-    announced = run_dag(airflow, "announce_published", {})
-    assert airflow.run("announce_published", announced)["state"] == "success"
+    run_dag(airflow, "announce_published", {})
     reasons = {"numbers look doubled", "a second look", "right after all"}
     wait_for(lambda: reasons <= {e["reason"] for e in list_heard(airflow, lane.name)}, 120, "the example to run")
     by_reason = {e["reason"]: e for e in list_heard(airflow, lane.name)}
@@ -175,9 +165,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     airflow.pause("example_downstream", True)
 
     # A third reader: Kafka's log, raw and the aggregates hold the same records.
-    audit = airflow.trigger("audit_against_log", {"pipeline": lane.name})
-    airflow.wait_for_run("audit_against_log", audit, 400)
-    assert airflow.run("audit_against_log", audit)["state"] == "success"
+    audit = run_dag(airflow, "audit_against_log", {"pipeline": lane.name}, 400)
     said = airflow.result("audit_against_log", audit, "audit")
     assert isinstance(said, dict)
     assert (said["differing"], said["records"]) == (0, len(lane.log()))
@@ -187,24 +175,14 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
 def test_retention_dag_expires_certified_windows_and_records_who(lanes: Lanes, airflow: AirflowRest) -> None:
     lane = lanes()
     lane.toml.write_text(lane.toml.read_text() + '\n[storage]\nretention = "30d"\n')
-    lane.produce([event(1), event(6)])
-    lane.ingest()
+    lane.land([event(1), event(6)])
     lane.detect()
-    with lane.ledger() as ledger:
-        ledger.execute(
-            "UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [lane.name]
-        )
-
+    lane.query("UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [lane.name])
     run = run_dag(airflow, "expire_raw", {"reason": "room"})
-
-    assert airflow.run("expire_raw", run)["state"] == "success"
     said = read_result(airflow, "expire_raw", run, lane.name, "expire")
     assert (said["windows"], said["expired"], said["left"]) == (2, 2, 0)
     assert read_result(airflow, "expire_raw", run, lane.name, "roll_up")["batches"] == 0, "Kafka holds their offsets"
-    with lane.ledger() as ledger:
-        kept = ledger.execute(
-            "SELECT DISTINCT who, why, state FROM onceover.expiry WHERE pipeline = %s", [lane.name]
-        ).fetchall()
+    kept = lane.query("SELECT DISTINCT who, why, state FROM onceover.expiry WHERE pipeline = %s", [lane.name])
     assert kept == [{"who": "admin", "why": "room", "state": "moved"}]
     assert sorted(name.rpartition(".")[0] for name in lane.raw()) == [
         "expired/2026-03-01/1200.log",
@@ -213,20 +191,21 @@ def test_retention_dag_expires_certified_windows_and_records_who(lanes: Lanes, a
 
 
 def count_uncertified(lane: Lane) -> int:
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            "SELECT count(*) AS n FROM onceover.window w LEFT JOIN onceover.certificate c USING (certificate_id) "
-            "WHERE w.pipeline = %s AND c.version IS DISTINCT FROM w.version", [lane.name]).fetchone()  # fmt: skip
-    return int((row or {"n": -1})["n"])
+    (row,) = lane.query(
+        "SELECT count(*) AS n FROM onceover.window w LEFT JOIN onceover.certificate c USING (certificate_id) "
+        "WHERE w.pipeline = %s AND c.version IS DISTINCT FROM w.version",
+        [lane.name],
+    )
+    return int(row["n"])
 
 
 def count_published(lane: Lane) -> int:
     """Return how many repairs ever overwrote a window."""
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            "SELECT count(*) AS n FROM onceover.repair WHERE pipeline = %s AND state IN ('published', 'confirmed')",
-            [lane.name]).fetchone()  # fmt: skip
-    return int((row or {"n": -1})["n"])
+    (row,) = lane.query(
+        "SELECT count(*) AS n FROM onceover.repair WHERE pipeline = %s AND state IN ('published', 'confirmed')",
+        [lane.name],
+    )
+    return int(row["n"])
 
 
 def _hour(day: int, hour: int) -> tuple[float, str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import takewhile
 
 import psutil
 import pytest
 from tests.integration.compaction import list_states
-from tests.integration.lane import Lane
+from tests.integration.lane import Lane, Lanes
 from tests.integration.test_requested_ranges import count_twice
 
 from onceover_local.airflow_rest import AirflowRest, wait_for
@@ -19,9 +18,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.rare]
 SCHEDULER = "airflow-scheduler"
 
 
-def test_airflow_killed_in_mid_repair_publishes_once(
-    lanes: Callable[..., Lane], stack: Stack, airflow: AirflowRest
-) -> None:
+def test_airflow_killed_in_mid_repair_publishes_once(lanes: Lanes, stack: Stack, airflow: AirflowRest) -> None:
     lane = lanes()
     run = kill_in_mid_repair(lane, stack, airflow)
     assert any(map(lives, list_spark(lane))), "the application goes on, although no process watches it"
@@ -32,9 +29,7 @@ def test_airflow_killed_in_mid_repair_publishes_once(
 
 
 @pytest.mark.largest
-def test_repair_killed_with_airflow_is_done_by_its_retry(
-    lanes: Callable[..., Lane], stack: Stack, airflow: AirflowRest
-) -> None:
+def test_repair_killed_with_airflow_is_done_by_its_retry(lanes: Lanes, stack: Stack, airflow: AirflowRest) -> None:
     lane = lanes()
     run = kill_in_mid_repair(lane, stack, airflow)
     wait_for(lambda: read_repair(lane) == "claimed", 120, "the application to claim its window", every_s=0.02)
@@ -75,8 +70,7 @@ def assert_ends_right(lane: Lane, run: str, stack: Stack, airflow: AirflowRest) 
     wait_for(lambda: read_task(airflow, run)[0] in ("success", "failed"), 300, "the task to end")
     assert read_task(airflow, run) == ("success", 2), "Airflow ran the task again by itself"
     assert read_repair(lane) != "claimed", "the second try did what the first had left"
-    airflow.wait_for_run("repair_on_call", run, 300)
-    assert airflow.run("repair_on_call", run)["state"] == "success"
+    assert airflow.wait_for_run("repair_on_call", run, 300)["state"] == "success"
     assert (list_states(lane), read_revisions(lane)) == (["certified"], [1]), "it was published once"
     assert read_repair(lane) == "confirmed"
     assert lane.aggregates() == {(0.0, "a"): (1, 1, 1)}
@@ -104,14 +98,12 @@ def read_task(airflow: AirflowRest, run: str) -> tuple[str, int]:
 
 def read_revisions(lane: Lane) -> list[int]:
     """Return how often each row of the lane was published by a repair."""
-    with lane.ledger() as ledger:
-        rows = ledger.execute(f"SELECT revision FROM aggregates.{lane.name}").fetchall()  # a name of the test's own
+    rows = lane.query(f"SELECT revision FROM aggregates.{lane.name}")  # a name of the test's own
     return [row["revision"] for row in rows]
 
 
 def read_repair(lane: Lane) -> str:
     """Return the state of the one repair of the lane that was requested."""
-    with lane.ledger() as ledger:
-        rows = ledger.execute("SELECT state FROM onceover.repair WHERE pipeline = %s", [lane.name]).fetchall()
+    rows = lane.query("SELECT state FROM onceover.repair WHERE pipeline = %s", [lane.name])
     (state,) = (str(row["state"]) for row in rows)
     return state

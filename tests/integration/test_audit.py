@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import append, encode_line, expire, minutes, produce_transaction, replay
+from tests.integration.lane import NOON_MS, Lanes, event
+from tests.integration.planted_failures import (
+    append,
+    encode_line,
+    expire,
+    land_twice,
+    minutes,
+    produce_transaction,
+    replay,
+)
 
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.ledger.certificates import read_certificate
@@ -15,7 +22,6 @@ from onceover.model.window import from_ms
 from onceover.repair import revisions
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 NOON, FIVE_PAST = from_ms(NOON_MS), from_ms(NOON_MS + 5 * 60_000)
 
 
@@ -43,8 +49,7 @@ def test_audit_agrees_after_repair_and_names_each_difference(lanes: Lanes) -> No
     assert verified["basis"] == "raw"
 
     # A row is changed by hand, and raw loses one line and gets another in its place: counts alone see nothing.
-    with lane.ledger() as ledger:
-        ledger.execute(f"UPDATE aggregates.{lane.name} SET amount_sum = 9 WHERE window_start = %s", [NOON])
+    lane.query(f"UPDATE aggregates.{lane.name} SET amount_sum = 9 WHERE window_start = %s", [NOON])
     path = lane.layout.window_file(FIVE_PAST)
     stranger = encode_line(lane, 9, event(8, amount=99))
     lines = [one for one in lane.read(path).split(b"\n") if one]
@@ -67,8 +72,7 @@ def test_audit_agrees_after_repair_and_names_each_difference(lanes: Lanes) -> No
 @pytest.mark.rare
 def test_audit_leaves_out_and_reports_expired_offsets(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n) for n in range(10)])
     lane.detect()
     expire(lane, 7)
     found = group_by_window(lane.audit())
@@ -83,9 +87,7 @@ def test_audit_leaves_out_and_reports_expired_offsets(lanes: Lanes) -> None:
 @pytest.mark.rare
 def test_audit_restores_replaced_rows_as_a_revision_until_repair(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(5)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n, amount=n) for n in range(5)])
     wrong = lane.aggregates()
     lane.repair(lane.detect().request_id or 0)
     right = lane.aggregates()
@@ -120,12 +122,10 @@ def test_audit_restores_replaced_rows_as_a_revision_until_repair(lanes: Lanes) -
 @pytest.mark.rare
 def test_rows_changed_by_hand_are_of_unknown_count_until_repair(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(5)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(5)])
     lane.detect()
     right = lane.aggregates()
-    with lane.ledger() as ledger:
-        ledger.execute(f"DELETE FROM aggregates.{lane.name}")
+    lane.query(f"DELETE FROM aggregates.{lane.name}")
     assert lane.sweep().reopened == 1
     explanation = lane.explain_text(0)
     assert "readers see an unknown number of records" in explanation
@@ -149,21 +149,3 @@ def test_rows_changed_by_hand_are_of_unknown_count_until_repair(lanes: Lanes) ->
     assert (back.rows, back.records) == (1, None)
     lane.repair(lane.detect(minutes(0, 5)).request_id or 0)
     assert lane.verify(NOON)["equal"]
-
-
-@pytest.mark.rare
-def test_repair_with_fewer_records_than_certified_names_them(lanes: Lanes) -> None:
-    lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(5)])
-    lane.ingest()
-    lane.detect()
-    before = lane.aggregates()
-    path = lane.layout.window_file(NOON)
-    content = lane.read(path)
-    lane.overwrite(path, content[: len(content) // 2])
-    request = lane.detect(minutes(0, 5), force=True).request_id or 0
-    ((_, why),) = lane.repair(request).failed
-    assert "0:0-5;" in why
-    assert "fewer are never published" in why
-    assert lane.aggregates() == before
-    assert not lane.verify(NOON)["equal"]

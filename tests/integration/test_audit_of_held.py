@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import append, encode_line, expire, minutes
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.planted_failures import append, delete_topic, encode_line, expire, minutes
 from tests.raw_lines import date_record, encode_append
 
 from onceover.cli.audit_report import describe
 from onceover.cli.output import Answer, print_answer
-from onceover.config.endpoints import address
-from onceover.ledger import frontiers
 from onceover.lines.contract_names import name_contract
-from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record
 from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 NOON = from_ms(NOON_MS)
 SIDES = ("held", "held_by_both", "only_in_raw", "only_in_kafka", "unaccounted", "aggregates")
-
-
-def find_source(lane: Lane) -> KafkaPartition:
-    with lane.ledger() as ledger:
-        return KafkaPartition(frontiers.list_generations(ledger, lane.name)[-1], 0)
 
 
 def read_row(audit: Any, minute: int = 0) -> Any:
@@ -51,7 +41,7 @@ def produce(lane: Lane, amounts: Iterable[int], minute: int = 0) -> None:
 
 def append_unknown(lane: Lane, offsets: range, minute: int = 0) -> None:
     """Append the lines that an append of these offsets would have written, of which the ledger knows nothing."""
-    records = [Record(find_source(lane), n, NOON_MS, None, (), event(minute, amount=n)) for n in offsets]
+    records = [Record(lane.source(), n, NOON_MS, None, (), event(minute, amount=n)) for n in offsets]
     at = NOON_MS + minute * 60_000
     contract = name_contract(lane.pipeline.contract, 1)
     append(lane, minute, encode_append(*(date_record(record, at, contract) for record in records)))
@@ -73,6 +63,7 @@ def make_half_known(lane: Lane) -> None:
     append_unknown(lane, range(500))
 
 
+@pytest.mark.rare
 def test_audit_counts_what_no_landing_accounts_for(lanes: Lanes, capsys: pytest.CaptureFixture[str]) -> None:
     lane = lanes(first_start="latest")
     make_half_known(lane)
@@ -92,12 +83,10 @@ def test_audit_counts_what_no_landing_accounts_for(lanes: Lanes, capsys: pytest.
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_audit_of_the_log_begins_where_reading_began(lanes: Lanes) -> None:
     lane = lanes(first_start="latest")
     produce(lane, range(5))
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     produce(lane, range(5, 8))
     certify(lane)
     audit = lane.audit()
@@ -106,29 +95,11 @@ def test_audit_of_the_log_begins_where_reading_began(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
-def test_audit_finds_rows_of_records_that_nothing_holds(lanes: Lanes) -> None:
-    lane = lanes()
-    produce(lane, range(2))
-    produce(lane, range(2), minute=5)
-    certify(lane)
-    expire(lane, 4)
-    assert lane.audit()["equal"], "raw holds them"
-    lane.hdfs().delete(lane.layout.window_file(NOON))
-    audit = lane.audit()
-    assert read_sides(audit) == (0, 0, 0, 0, 0, 2)
-    assert read_row(audit)["rows"] == ["- (a,2,1,1)"]
-    assert [row["equal"] for row in audit["rows"]] == [False, True]
-
-
-@pytest.mark.largest
-@pytest.mark.rare
 def test_audit_without_a_topic_compares_raw_with_the_rows(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(3))
     certify(lane)
-    admin = AdminClient({"bootstrap.servers": address("kafka")})  # kept, because its futures end with it
-    admin.delete_topics([lane.topic])[lane.topic].result(30)
+    delete_topic(lane)
     audit = lane.audit()
     assert (audit["equal"], read_sides(audit)) == (True, (3, 0, 3, 0, 0, 3))
     append_unknown(lane, range(7, 9))
@@ -137,42 +108,34 @@ def test_audit_without_a_topic_compares_raw_with_the_rows(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
-def test_audit_reads_files_that_the_ledger_does_not_know(lanes: Lanes) -> None:
+def test_audit_names_what_is_wrong_with_each_window(lanes: Lanes) -> None:
     lane = lanes()
-    produce(lane, range(4))
+    for minute, records in ((0, 4), (5, 2), (10, 3), (15, 1)):
+        produce(lane, range(records), minute)
     certify(lane)
-    expire(lane, 4)
-    with lane.ledger() as ledger:
-        ledger.execute(f"DELETE FROM aggregates.{lane.name}")
-        ledger.execute('DELETE FROM onceover."window" WHERE pipeline = %s', [lane.name])
+    expire(lane, 6)
+    assert lane.audit()["equal"], "raw holds what has expired"
+    lane.query(f"DELETE FROM aggregates.{lane.name} WHERE window_start = %s", [NOON])
+    lane.query('DELETE FROM onceover."window" WHERE pipeline = %s AND window_start = %s', [lane.name, NOON])
+    lane.store().remove(lane.layout.window_file(minutes(5, 10).start))
+    append(lane, 10, encode_line(lane, 7, event(10, amount=9)))
     audit = lane.audit()
-    assert (audit["equal"], read_sides(audit)) == (False, (4, 0, 4, 0, 0, None))
-    assert read_row(audit)["rows"] == ["+ (a,4,6,3)"]
+    unknown, lost, doubled, right = (read_row(audit, minute) for minute in (0, 5, 10, 15))
+    assert [row["equal"] for row in (unknown, lost, doubled, right)] == [False, False, False, True]
+    assert (read_sides(audit, 0), unknown["rows"]) == ((4, 0, 4, 0, 0, None), ["+ (a,4,6,3)"])
+    assert (read_sides(audit, 5), lost["rows"]) == ((0, 0, 0, 0, 0, 2), ["- (a,2,1,1)"])
+    assert count_differing(doubled) == {"several contents or windows in raw": 1}
+    assert doubled["not_compared"] == "IDs have several contents under one leader epoch"
 
 
 @pytest.mark.largest
-@pytest.mark.rare
-def test_two_contents_under_one_epoch_differ(lanes: Lanes) -> None:
-    lane = lanes()
-    produce(lane, range(3))
-    certify(lane)
-    append(lane, 0, encode_line(lane, 1, event(0, amount=9)))
-    row = read_row(lane.audit())
-    assert count_differing(row) == {"several contents or windows in raw": 1}
-    assert (row["equal"], row["not_compared"]) == (False, "IDs have several contents under one leader epoch")
-
-
-@pytest.mark.largest
-@pytest.mark.rare
 def test_loss_stated_of_a_held_record_is_a_difference(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(3))
     certify(lane)
-    with lane.ledger() as ledger:  # what no command does: it refuses offsets that landed
-        ledger.execute(
-            "INSERT INTO onceover.accepted_loss (pipeline, generation, kafka_partition, start_offset, end_offset, "
-            "first_window, end_window, who, why) VALUES (%s, %s, 0, 1, 2, %s, %s, 'me', 'a test')",
-            [lane.name, find_source(lane).generation, NOON, minutes(0, 5).end],
-        )
+    lane.query(  # what no command does: it refuses offsets that landed
+        "INSERT INTO onceover.accepted_loss (pipeline, generation, kafka_partition, start_offset, end_offset, "
+        "first_window, end_window, who, why) VALUES (%s, %s, 0, 1, 2, %s, %s, 'me', 'a test')",
+        [lane.name, lane.source().generation, NOON, minutes(0, 5).end],
+    )
     assert count_differing(read_row(lane.audit())) == {"held, but accepted as lost": 1}

@@ -9,16 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from psycopg import sql
 from pyspark.sql import SparkSession
 from tests.docs.shell import Shell, shell
 from tests.docs.steps import RESTORES
 from tests.integration.compaction import list_states
 from tests.integration.extras import accept_loss, repair
-from tests.integration.lane import EVENTS, Lane, event
+from tests.integration.lane import EVENTS, Lane, count_events, event
 from tests.integration.other_ledger import open_server
-from tests.integration.planted_failures import expire, wait_for_lease_end
+from tests.integration.planted_failures import create_topic, expire, wait_for_lease_end
 
 from onceover.config.endpoints import address
 from onceover.errors import FencedError
@@ -44,9 +43,7 @@ def reader(
     monkeypatch.setenv("PATH", f"{find_binaries()}{os.pathsep}{os.environ['PATH']}")
     superuser = address("postgres").replace("//onceover@", "//postgres@").replace("/onceover?", "/postgres?")
     monkeypatch.setenv("ADMIN", superuser)
-    admin = AdminClient({"bootstrap.servers": address("kafka")})
-    topic = NewTopic(name, num_partitions=1, replication_factor=1, config={"retention.ms": "-1"})
-    admin.create_topics([topic])[name].result(30)
+    create_topic(name)
     with shell(tmp_path / "pipelines", name, {}) as made:
         made.cwd = tmp_path
         toml = made.folder / "flights.toml"
@@ -63,14 +60,6 @@ def reader(
 def produce(lane: Lane, amounts: Iterable[int]) -> None:
     """Produce a record for each amount, at the minute of that number."""
     lane.produce([event(n, amount=n) for n in amounts])
-
-
-def sum_up(amounts: Iterable[int]) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """Return what the aggregates have to be once each of these records counts once."""
-    windows: dict[float, list[int]] = {}
-    for n in amounts:
-        windows.setdefault(float(n // 5 * 5), []).append(n)
-    return {(start, "a"): (len(ns), sum(ns), max(ns)) for start, ns in windows.items()}
 
 
 @contextmanager
@@ -97,7 +86,7 @@ def certify_all(lane: Lane, amounts: Iterable[int]) -> None:
     repair(lane)
     lane.ingest()
     repair(lane)
-    assert lane.aggregates() == sum_up(amounts)
+    assert lane.aggregates() == count_events(event(n, amount=n) for n in amounts)
     assert list_states(lane) == ["certified"] * 6
     assert lane.detect().request_id is None
     assert lane.audit()["equal"]

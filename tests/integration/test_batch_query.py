@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lanes, event
 
 from onceover.ingest import batch_queries, batch_query
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
-@pytest.mark.parametrize("few", [0, 1_000])
+@pytest.mark.parametrize("few", [pytest.param(0, marks=pytest.mark.rare), 1_000])
 def test_batches_of_one_query_land_each_record_once(lanes: Lanes, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_queries, "FEW_OFFSETS", few)
     lane = lanes(partitions=3, most=90)
@@ -35,6 +32,7 @@ def test_batches_of_one_query_land_each_record_once(lanes: Lanes, few: int, monk
     assert (detection.certified, detection.failed) == (5, ())
 
 
+@pytest.mark.rare
 def test_batch_of_too_many_windows_is_read_in_smaller_ones(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_query, "MAX_WINDOWS", 2)
     lane = lanes()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import list_gaps
 
 from onceover.config.endpoints import address
@@ -19,7 +18,6 @@ from onceover.raw.hdfs import SmallFiles
 from onceover_local.stack.jars import fetch_class_path
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 # Reads the whole topic, prints the offsets of each record it was given, and ends.
 QUERY = """
 import json, sys

@@ -6,15 +6,15 @@ import json
 import shutil
 import sys
 import sysconfig
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.compaction import spoil_rows
+from tests.integration.lane import NOON_MS, Lane, Lanes, count_events, event
 from tests.integration.planted_failures import count_certified, minutes
 from tests.listening import LOOPBACKS, list_heard
 from tests.own_stack import ROOT, embedded
@@ -95,7 +95,7 @@ def test_cluster_refuses_a_caller_without_its_secret(stack: Stack) -> None:
 
 
 def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
-    lanes: Callable[..., Lane], jobs: Callable[..., SupervisedJob], stack: Stack, as_a_zip: Callable[[], None]
+    lanes: Lanes, jobs: Callable[..., SupervisedJob], stack: Stack, as_a_zip: Callable[[], None]
 ) -> None:
     lane = lanes(partitions=2)
     first, second = ([event(n % (5 * WINDOWS), "ab"[n % 2], n) for n in range(at, at + 600)] for at in (0, 600))
@@ -122,7 +122,7 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
     assert ingest.stop() == 0
     assert list_ids(lane) == lane.log().keys()
 
-    right = compute_expected(first + second)
+    right = count_events(first + second)
     assert lane.aggregates() != right
     detection = lane.detect()
     assert len(detection.failed) == WINDOWS
@@ -141,7 +141,7 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
 
 @pytest.mark.largest
 def test_repair_outlives_a_worker_that_dies_while_it_folds(
-    lanes: Callable[..., Lane], jobs: Callable[..., SupervisedJob], stack: Stack
+    lanes: Lanes, jobs: Callable[..., SupervisedJob], stack: Stack
 ) -> None:
     bring_both_workers(stack)
     lane, values = lanes(), [event(n % (5 * WINDOWS), "ab"[n % 2], n) for n in range(600)]
@@ -150,9 +150,8 @@ def test_repair_outlives_a_worker_that_dies_while_it_folds(
     ingest.start()
     wait_until(ingest, lambda: "idle, every window closed" in ingest.read_log())
     assert ingest.stop() == 0
-    right = compute_expected(values)
-    with lane.ledger() as ledger:
-        ledger.execute(f"UPDATE aggregates.{lane.name} SET events = events + 1")
+    right = count_events(values)
+    spoil_rows(lane)
     request_id = lane.detect(minutes(0, 60), force=True).request_id
     repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(request_id))
     repair.start()
@@ -192,7 +191,7 @@ def list_python_workers(worker: psutil.Process) -> list[psutil.Process]:
 
 @pytest.mark.largest
 def test_executors_lost_after_appends_append_again(
-    lanes: Callable[..., Lane], jobs: Callable[..., SupervisedJob], stack: Stack
+    lanes: Lanes, jobs: Callable[..., SupervisedJob], stack: Stack
 ) -> None:
     """Both executors die among the appends of one batch; their tasks are done again, and each record counts once."""
     bring_both_workers(stack)
@@ -237,15 +236,6 @@ def bring_both_workers(stack: Stack) -> None:
     wait_for(lambda: len(count_cores(stack)) == 2, PATIENCE, "both workers")
 
 
-def compute_expected(values: Iterable[bytes]) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """Compute the right aggregates by a loop over the records, all of the hour after noon."""
-    amounts: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for value in map(json.loads, values):
-        minute = value["at"] // 60_000 % 60
-        amounts[float(minute - minute % 5), value["kind"]].append(value["amount"])
-    return {key: (len(each), sum(each), max(each)) for key, each in amounts.items()}
-
-
 def wait_until(job: SupervisedJob, so: Callable[[], bool]) -> None:
     try:
         wait_for(so, PATIENCE, "ingest to get there")
@@ -255,8 +245,7 @@ def wait_until(job: SupervisedJob, so: Callable[[], bool]) -> None:
 
 def count_batches(lane: Lane, step: str) -> int:
     """Count the batches that have reached the step."""
-    with lane.ledger() as ledger:
-        (row,) = ledger.execute(f"SELECT count({step}) AS found FROM onceover.batch WHERE pipeline = %s", [lane.name])
+    (row,) = lane.query(f"SELECT count({step}) AS found FROM onceover.batch WHERE pipeline = %s", [lane.name])
     return int(row["found"])
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lanes, event
 from tests.integration.planted_failures import lose_ledger
 from tests.integration.releases import accept_nameless, make_nameless, release
 
@@ -16,7 +16,6 @@ from onceover.quarantine import release_job
 from onceover.recovery import job
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 
 
 @dataclass(slots=True)
@@ -42,8 +41,7 @@ class Choices:
 
 def test_rebuild_of_a_ledger_is_compiled_by_the_bytes_of_raw(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n) for n in range(10)])
     lose_ledger()
     choices = Choices(lane.spark)
     monkeypatch.setattr(job, "choose_codegen", choices.choose)
@@ -55,8 +53,7 @@ def test_rebuild_of_a_ledger_is_compiled_by_the_bytes_of_raw(lanes: Lanes, monke
 
 def test_release_is_compiled_by_the_bytes_of_quarantine(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes()
-    lane.produce([make_nameless(n) for n in range(10)])
-    lane.ingest()
+    lane.land([make_nameless(n) for n in range(10)])
     accept_nameless(lane)
     quarantined = sum(lane.files().list_quarantine_days().values())
     choices = Choices(lane.spark)

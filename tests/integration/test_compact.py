@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable
 
 import pytest
 from tests.integration.compaction import (
@@ -16,7 +15,7 @@ from tests.integration.compaction import (
     make_certified_lane,
     read_compacted,
 )
-from tests.integration.lane import Lane
+from tests.integration.lane import Lane, Lanes
 from tests.integration.program import as_json, run
 
 from onceover.compaction import job
@@ -29,12 +28,11 @@ pytestmark = pytest.mark.stack
 
 
 @pytest.fixture
-def lane(lanes: Callable[..., Lane]) -> Lane:
+def lane(lanes: Lanes) -> Lane:
     return make_certified_lane(lanes)
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_compaction_writes_each_record_once_to_smaller_files(lane: Lane) -> None:
     before = lane.raw()
     planned = as_json("compact", lane.name, "--dry-run")
@@ -65,16 +63,12 @@ def test_compaction_writes_each_record_once_to_smaller_files(lane: Lane) -> None
 
     assert as_json("compact", lane.name)["due"] == 0, "twice is once"
     assert all(file.path.endswith(".log") for file in lane.files().list_files())
-    with lane.ledger() as ledger:
-        kept = ledger.execute(
-            "SELECT why FROM onceover.action WHERE pipeline = %s AND kind = 'compact raw'", [lane.name]
-        )
-        assert [row["why"] for row in kept] == ["room"]
+    kept = lane.query("SELECT why FROM onceover.action WHERE pipeline = %s AND kind = 'compact raw'", [lane.name])
+    assert [row["why"] for row in kept] == ["room"]
     assert "beside the text" in lane.explain_text(0)
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_long_work_says_what_it_reads_and_what_is_left(
     lane: Lane, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -93,12 +87,10 @@ def test_long_work_says_what_it_reads_and_what_is_left(
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> None:
     path = lane.layout.window_file(NOON)
-    with lane.hdfs().read(path) as reader:
-        text = reader.read()
-    lane.hdfs().write(path, text.replace(b'"amount": 4}', b'"amount": 5}'), overwrite=True)
+    text = lane.read(path)
+    lane.overwrite(path, text.replace(b'"amount": 4}', b'"amount": 5}'))
     done = run("compact", lane.name, "--json")
     assert done.returncode == 1, done.stderr
     output = json.loads(done.stdout)
@@ -109,7 +101,6 @@ def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> Non
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_compaction_leaves_a_window_that_changes_meanwhile(lane: Lane) -> None:
     with lane.ledger() as ledger:
         (noon, *_) = compactions.list_compactable(ledger, lane.name, 0, None, None)
@@ -122,7 +113,6 @@ def test_compaction_leaves_a_window_that_changes_meanwhile(lane: Lane) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_compaction_of_a_pipeline_runs_in_one_process_only(lane: Lane) -> None:
     with lane.ledger() as one, lane.ledger() as other:
         compactions.hold_compaction(one, lane.name)

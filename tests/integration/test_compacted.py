@@ -17,21 +17,22 @@ from tests.integration.compaction import (
     read_compacted,
     spoil_rows,
 )
-from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import append, backdate, copy_line, minutes, replay
+from tests.integration.lane import Lane, Lanes, event
+from tests.integration.planted_failures import append, backdate, copy_line, land_twice, minutes
 
-from onceover.ledger import drivers, expiries
+from onceover.ledger import expiries
+from onceover.ledger.drivers import as_driver
 from onceover.model.finding_kinds import Kind
 from onceover.observability.lineage import read_lineage
 from onceover.raw.zstd_file import compress_lines
 from onceover.retention.expire import carry_out
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 DAMAGED = "the compacted file that replaced the window's text is missing or damaged:"
 
 
 @pytest.fixture
-def lane(lanes: Callable[..., Lane]) -> Lane:
+def lane(lanes: Lanes) -> Lane:
     return make_certified_lane(lanes)
 
 
@@ -67,13 +68,10 @@ def test_window_without_text_is_proved_and_repaired(lane: Lane) -> None:
 def test_late_text_is_certified_and_repaired_with_the_file(lane: Lane) -> None:
     lane.compact()
     expire_text(lane)
-    lane.produce([event(1, "late")])
-    lane.ingest()
+    lane.land([event(1, "late")])
     assert lane.detect().certified == 1, "counted rightly, nothing is read"
     assert (lane.verify(NOON)["equal"], read_certificate(lane, NOON)["records"]) == (True, EACH + 1)
-    lane.produce([event(2, "late")])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(2, "late")])
     assert lane.aggregates()[(0.0, "late")][0] == 3, "one too many"
     append(lane, 0, copy_line(lane, EACH))
     detection = lane.detect()
@@ -101,17 +99,14 @@ def test_moved_text_is_not_deleted_while_its_file_is_missing(lane: Lane) -> None
     first, _ = lane.compact()
     backdate(lane)
     path = lane.layout.compacted_file(NOON, first.due.digest)
-    with lane.ledger() as ledger:
-        epoch = drivers.acquire(ledger, lane.name, "test")
-        expiries.mark_expired(
-            ledger, lane.name, expiries.list_expirable(ledger, lane.name, 86_400_000), "test", "a test"
-        )
+    with lane.ledger() as ledger, as_driver(ledger, lane.name, "test") as epoch:
+        due = expiries.list_expirable(ledger, lane.name, 86_400_000)
+        expiries.mark_expired(ledger, lane.name, due, "test", "a test")
         assert carry_out(ledger, epoch, lane.files()) == 2
         delete(lane, path)
         ledger.execute("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
         assert carry_out(ledger, epoch, lane.files()) == 2, "one is deleted, one is postponed"
         assert carry_out(ledger, epoch, lane.files()) == 0, "for a day: it must not keep others from their deletion"
-        drivers.end_epoch(ledger, epoch)
     assert [name.rpartition(".")[0] for name in lane.raw() if name.startswith("expired/")] == [
         "expired/2026-03-01/1200.log"
     ]
@@ -119,8 +114,7 @@ def test_moved_text_is_not_deleted_while_its_file_is_missing(lane: Lane) -> None
 
 def test_window_changed_since_compaction_expires_with_its_text(lane: Lane) -> None:
     lane.compact()
-    lane.produce([event(1, "late")])
-    lane.ingest()
+    lane.land([event(1, "late")])
     assert lane.detect().certified == 1
     expire_text(lane)
     assert list_states(lane) == ["expired", "certified"]
@@ -128,8 +122,7 @@ def test_window_changed_since_compaction_expires_with_its_text(lane: Lane) -> No
 
 def test_window_changed_since_compaction_is_compacted_again(lane: Lane) -> None:
     lane.compact()
-    lane.produce([event(1, "late")])
-    lane.ingest()
+    lane.land([event(1, "late")])
     lane.detect()
     backdate(lane)
     assert [(one.due.window_start, one.due.digest.records, one.why) for one in lane.compact()] == [
@@ -145,8 +138,7 @@ def test_sweep_finds_missing_file_and_repair_waits_for_it(lane: Lane) -> None:
     made = {one.due.window_start: one.due for one in lane.compact()}
     expire_text(lane)
     path = lane.layout.compacted_file(NOON, made[NOON].digest)
-    with lane.hdfs().read(path) as reader:
-        content = reader.read()
+    content = lane.read(path)
     lane.hdfs().delete(path)
     (differing,) = lane.sweep().differing
     assert (differing.window_start, [f.kind for f in differing.findings]) == (NOON, [Kind.MISSING_FILE])
@@ -166,7 +158,7 @@ def delete(lane: Lane, path: str) -> None:
 
 
 def overwrite(lane: Lane, path: str) -> None:
-    lane.hdfs().write(path, b"x" * lane.hdfs().status(path)["length"], overwrite=True)
+    lane.overwrite(path, b"x" * lane.hdfs().status(path)["length"])
 
 
 def drop_record(lane: Lane, path: str) -> None:
@@ -174,12 +166,11 @@ def drop_record(lane: Lane, path: str) -> None:
     with lane.hdfs().read(path) as reader:
         (_, *lines) = decompress(reader.read()).splitlines(keepends=True)
     changed = b"".join(compress_lines(map(memoryview, lines)))
-    lane.hdfs().write(path, changed, overwrite=True)
-    with lane.ledger() as ledger:
-        ledger.execute(
-            'UPDATE onceover."window" SET compacted_bytes = %s WHERE pipeline = %s AND window_start = %s',
-            [len(changed), lane.name, NOON],
-        )
+    lane.overwrite(path, changed)
+    lane.query(
+        'UPDATE onceover."window" SET compacted_bytes = %s WHERE pipeline = %s AND window_start = %s',
+        [len(changed), lane.name, NOON],
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from tests.integration.extras import die_after, repair
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import count_certified, fail
 
 from onceover.errors import TransientError
@@ -15,7 +15,7 @@ from onceover.fault_points import Step
 from onceover.model.window import from_ms
 from onceover_local.stack.process import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "50", "min.cleanable.dirty.ratio": "0.01", "retention.ms": "-1"}
 KEYS = 4
 
@@ -43,13 +43,12 @@ def land_without_commit(lane: Lane, start: int | None = None) -> None:
 
 
 def list_landed(lane: Lane) -> list[tuple[int, int, int]]:
-    with lane.ledger() as ledger:
-        rows = ledger.execute(
-            "SELECT r.start_offset, r.end_offset, r.records FROM onceover.batch_range r JOIN onceover.batch b "
-            "USING (batch_id) WHERE b.pipeline = %s AND b.state = 'landed' ORDER BY b.batch_id",
-            [lane.name],
-        )
-        return [tuple(row.values()) for row in rows]
+    rows = lane.query(
+        "SELECT r.start_offset, r.end_offset, r.records FROM onceover.batch_range r JOIN onceover.batch b "
+        "USING (batch_id) WHERE b.pipeline = %s AND b.state = 'landed' ORDER BY b.batch_id",
+        [lane.name],
+    )
+    return [tuple(row.values()) for row in rows]
 
 
 def require_each_record_once(lane: Lane) -> None:
@@ -60,7 +59,7 @@ def require_each_record_once(lane: Lane) -> None:
     assert (lane.detect().failed, count_certified(lane)) == ((), 1)
 
 
-def test_replay_of_a_compacted_log_beyond_its_landing_is_proved(lanes: Callable[..., Lane]) -> None:
+def test_replay_of_a_compacted_log_beyond_its_landing_is_proved(lanes: Lanes) -> None:
     lane = lanes(topic_config=COMPACTED)
     produce_all_keys(lane, 0)
     land_without_commit(lane)
@@ -74,7 +73,7 @@ def test_replay_of_a_compacted_log_beyond_its_landing_is_proved(lanes: Callable[
     require_each_record_once(lane)
 
 
-def test_replay_across_adjacent_landings_is_proved_by_both(lanes: Callable[..., Lane]) -> None:
+def test_replay_across_adjacent_landings_is_proved_by_both(lanes: Lanes) -> None:
     lane = lanes(topic_config=COMPACTED)
     produce_all_keys(lane, 0)
     land_without_commit(lane)
@@ -87,7 +86,7 @@ def test_replay_across_adjacent_landings_is_proved_by_both(lanes: Callable[..., 
     require_each_record_once(lane)
 
 
-def test_records_kafka_drops_before_landing_are_spare(lanes: Callable[..., Lane]) -> None:
+def test_records_kafka_drops_before_landing_are_spare(lanes: Lanes) -> None:
     lane = lanes(topic_config=COMPACTED)
     produce_all_keys(lane, 0, minutes=(5, 0, 5, 0))
     die_after(lane, Step.APPENDED)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from tests.integration.cut_logs import cut_log, land_and_cut
+from tests.integration.cut_logs import cut_log, damage_batch, land_and_cut, produce_compressed
 from tests.integration.extras import die_after, repair
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import count_certified, expire, lose_ledger
 from tests.integration.program import run
 
@@ -18,7 +16,6 @@ from onceover.model.window import from_ms
 from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 BOTH = {(0.0, "a"): (5, 79, 73), (5.0, "a"): (2, 11, 6), (10.0, "a"): (3, 246, 83)}
 
 
@@ -50,14 +47,12 @@ def test_cut_log_is_read_again_and_both_records_count(lanes: Lanes, stack: Stack
 
 def test_line_of_a_dead_batch_counts_beside_the_new_record(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(3)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(3)])
     repair(lane)
     lane.produce([event(n, amount=n) for n in (3, 5, 6)])
     die_after(lane, Step.APPENDED)
     cut_log(stack, lane.topic, 3)
-    lane.produce([event(n, amount=70 + n) for n in (3, 11, 12, 13)])
-    lane.ingest()
+    lane.land([event(n, amount=70 + n) for n in (3, 11, 12, 13)])
     repair(lane)
     assert_both_count(lane)
 
@@ -65,8 +60,7 @@ def test_line_of_a_dead_batch_counts_beside_the_new_record(lanes: Lanes, stack: 
 def test_record_that_is_written_again_after_a_cut_counts_once(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(3)])
-    lane.produce([event(n, amount=n) for n in (3, 5, 6)], timestamp=NOON_MS)
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in (3, 5, 6)], timestamp=NOON_MS)
     assert lane.detect().certified == 2
     cut_log(stack, lane.topic, 3)
     with lane.driver() as driver:
@@ -115,8 +109,7 @@ def test_what_expires_after_a_cut_is_a_loss_to_accept(lanes: Lanes, stack: Stack
     land_cut_and_grow(lane, stack)
     assert lane.detect().judged == 0, "what landed counts as before"
     expire(lane, 5)
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     with lane.ledger() as ledger:
         (hole,) = read_holes(ledger, lane.name)
     assert (hole.start, hole.end) == (3, 5)
@@ -129,3 +122,27 @@ def test_what_expires_after_a_cut_is_a_loss_to_accept(lanes: Lanes, stack: Stack
     assert count_certified(lane) == 3
     assert "INC-9" in lane.explain_text(10)
     assert lane.audit()["equal"]
+
+
+@pytest.mark.largest
+def test_record_that_nothing_reads_stops_no_cut_log(lanes: Lanes, stack: Stack) -> None:
+    lane = lanes()
+    land_and_cut(lane, stack)
+    lane.produce([event(11, amount=81)])
+    produce_compressed(lane.topic, 1)
+    lane.produce([event(n, amount=70 + n) for n in (12, 13)])
+    damage_batch(stack, lane.topic)
+    lane.turn(4)
+    where = f"{lane.source()}:4-5"
+    accept = ["accept-loss", lane.name, where, "--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:15Z"]
+    done = run(*accept, "--unreadable", "--reason", "INC-7: damaged on disk")
+    assert done.returncode == 0, done.stderr
+    lane.ingest()
+    repair(lane)
+    assert lane.aggregates() == {(0.0, "a"): (4, 6, 3), (5.0, "a"): (2, 11, 6), (10.0, "a"): (3, 246, 83)}, (
+        "under offset 4 the record counts that landed"
+    )
+    assert count_certified(lane) == 3
+    assert "that Kafka holds and no reader gets" in lane.explain_text(0)
+    assert lane.audit()["equal"]
+    assert lane.detect().judged == 0

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import replay
+from tests.integration.lane import Lane, Lanes, event
+from tests.integration.planted_failures import land_twice
 
 from onceover.detection import deadlines
 from onceover.model.window import format_moment
@@ -20,21 +18,18 @@ def list_overdue(lane: Lane) -> list[tuple[str, str]]:
 
 
 def backdate(lane: Lane, hours: int) -> None:
-    with lane.ledger() as ledger:
-        ledger.execute(
-            "UPDATE onceover.batch SET landed_at = clock_timestamp() - make_interval(hours => %s) WHERE pipeline = %s",
-            [hours, lane.name],
-        )
+    lane.query(
+        "UPDATE onceover.batch SET landed_at = clock_timestamp() - make_interval(hours => %s) WHERE pipeline = %s",
+        [hours, lane.name],
+    )
 
 
-def test_overdue_window_is_notified_once_until_certified(lanes: Callable[..., Lane]) -> None:
+def test_overdue_window_is_notified_once_until_certified(lanes: Lanes) -> None:
     lane = lanes()
     assert list_overdue(lane) == [], "it has no deadline"
     lane.toml.write_text(lane.toml.read_text() + '\n[repair]\ndeadline = "2h"\n')
     assert list_overdue(lane) == [], "it has not run yet"
-    lane.produce([event(1), event(6)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(1), event(6)])
     assert list_overdue(lane) == [], "it has time"
     backdate(lane, 3)
     request_id = lane.detect().request_id or 0
@@ -42,8 +37,7 @@ def test_overdue_window_is_notified_once_until_certified(lanes: Callable[..., La
     assert list_overdue(lane) == both
     assert list_overdue(lane) == [], "notified once"
     lane.repair(request_id)
-    lane.produce([event(2)])
-    lane.ingest()
+    lane.land([event(2)])
     backdate(lane, 3)
     assert list_overdue(lane) == [("2026-03-01T12:00Z", "closed")], (
         "a late record opened it again, and it was not judged again"

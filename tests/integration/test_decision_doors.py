@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 import pytest
 from tests.airflow_home import DAGS, name_airflow_home
 from tests.integration.extras import repair
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.ledger_backup import back_up, put_back
-from tests.integration.planted_failures import expire, replay, skip_to
+from tests.integration.planted_failures import expire, land_twice, skip_to
 from tests.integration.program import run
 
 from onceover.cli.arguments import get_user
@@ -46,16 +46,13 @@ for name, form in json.loads(forms).items():
 
 def make_lane_to_decide(lane: Lane) -> str:
     """Plant lost offsets, and rows that a repair replaced; return the offsets."""
-    lane.produce([*(event(n, amount=n) for n in range(10)), event(11, amount=11)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [*(event(n, amount=n) for n in range(10)), event(11, amount=11)])
     repair(lane)
     lane.produce(event(12) for _ in range(3))
     skip_to(lane, 14)
     expire(lane, 14)
     lane.produce([event(21)])
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     (hole,) = read_lost(lane)
     return hole
 
@@ -94,7 +91,7 @@ def run_dags(forms: Mapping[str, object]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_decision_by_dag_writes_what_the_command_writes(lanes: Callable[..., Lane]) -> None:
+def test_decision_by_dag_writes_what_the_command_writes(lanes: Lanes) -> None:
     lane = lanes()
     lost = make_lane_to_decide(lane)
     span, why = {"from": NOON, "to": HALF}, {"pipeline": lane.name, "reason": WHY}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lanes, event
 
 from onceover.errors import TransientError
 from onceover.fault_points import FaultPoint
@@ -13,7 +11,6 @@ from onceover.repair import eager
 from onceover.repair.eager import EagerRepair
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
 def _refuse(*_: object, **__: object) -> None:
@@ -24,15 +21,14 @@ def test_eager_look_is_bounded_and_skips_blocked_windows(lanes: Lanes, monkeypat
     monkeypatch.setattr(eager, "MAX_WINDOWS", 2)
     monkeypatch.setattr(eager, "PAUSE_SECONDS", 0.0)
     lane = lanes()
-    lane.produce([event(n, amount=1) for n in range(20)])
-    lane.ingest()
-    with lane.ledger() as ledger:  # miscounted, as by a crash; and one that a person has to see to
-        ledger.execute('UPDATE onceover."window" SET records = records + 1 WHERE pipeline = %s', [lane.name])
-        ledger.execute(
-            'UPDATE onceover."window" SET blocked_at = clock_timestamp(), blocked_why = %s WHERE pipeline = %s '
-            'AND window_start = (SELECT min(window_start) FROM onceover."window" WHERE pipeline = %s)',
-            ["a test", lane.name, lane.name],
-        )
+    lane.land([event(n, amount=1) for n in range(20)])
+    # miscounted, as by a crash; and one that a person has to see to
+    lane.query('UPDATE onceover."window" SET records = records + 1 WHERE pipeline = %s', [lane.name])
+    lane.query(
+        'UPDATE onceover."window" SET blocked_at = clock_timestamp(), blocked_why = %s WHERE pipeline = %s '
+        'AND window_start = (SELECT min(window_start) FROM onceover."window" WHERE pipeline = %s)',
+        ["a test", lane.name, lane.name],
+    )
     with lane.open() as context:
         looks = EagerRepair(lane.spark, context, FaultPoint())
         first, second, third = looks.look(), looks.look(), looks.look()
@@ -43,13 +39,13 @@ def test_eager_look_is_bounded_and_skips_blocked_windows(lanes: Lanes, monkeypat
     assert third is None, "the blocked window is left"
 
 
+@pytest.mark.rare
 def test_eager_look_that_fails_is_logged_and_ends_no_driver(
     lanes: Lanes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(eager, "PAUSE_SECONDS", 0.0)
     lane = lanes()
-    lane.produce([event(n, amount=1) for n in range(5)])
-    lane.ingest()
+    lane.land([event(n, amount=1) for n in range(5)])
     with lane.open() as context:
         looks = EagerRepair(lane.spark, context, FaultPoint())
         with monkeypatch.context() as patch:

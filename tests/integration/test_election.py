@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.integration.extras import repair
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lanes, event
 from tests.integration.replicated_kafka import FOLLOWER, LEADER, open_replicated_kafka
 
 from onceover.model.finding_kinds import Kind
@@ -18,18 +16,16 @@ UNCLEAN = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
 
 @pytest.mark.largest
 def test_elected_replica_that_is_behind_is_found_and_both_count(
-    lanes: Callable[..., Lane], stack: Stack, monkeypatch: pytest.MonkeyPatch
+    lanes: Lanes, stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_replicated_kafka(stack.local / "replicated") as kafka:
         monkeypatch.setenv("ONCEOVER_KAFKA", kafka.address)
         lane = lanes(topic_config=UNCLEAN, brokers=(LEADER, FOLLOWER), offset_store="postgres")
         kafka.wait_for_replicas(lane.topic, LEADER, {LEADER, FOLLOWER})
-        lane.produce([event(n, amount=n) for n in range(3)])
-        lane.ingest()
+        lane.land([event(n, amount=n) for n in range(3)])
         kafka.follower.process.stop(kafka.follower.stop_s)
         kafka.wait_for_replicas(lane.topic, LEADER, {LEADER})
-        lane.produce([event(n, amount=n) for n in (3, 5, 6)])
-        lane.ingest()
+        lane.land([event(n, amount=n) for n in (3, 5, 6)])
         assert lane.detect().certified == 2
         assert len(lane.log()) == 6
 

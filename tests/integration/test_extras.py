@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from tests.integration.compaction import FIVE_PAST, expire_window
 from tests.integration.extras import (
     Meanwhile,
     accept_loss,
     append_and_die,
+    die_after,
     forget_below,
     land,
     produce,
@@ -17,16 +18,16 @@ from tests.integration.extras import (
     repair_now,
     sum_up,
 )
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import append, count_certified, encode_line, expire, list_gaps, minutes
 from tests.raw_lines import change_record, encode_append
 
+from onceover.fault_points import Step
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 DELETED = KafkaPartition("00000000", 0)
 
 
@@ -34,9 +35,7 @@ def append_expire_and_accept(lane: Lane, first: int, end: int) -> None:
     """Kill a batch of these records after its append, drop them from Kafka, and accept their loss."""
     append_and_die(lane, range(first, end))
     expire(lane, end)
-    with lane.driver() as driver:
-        for _ in range(3):
-            driver.turn()
+    lane.turn(3)
     assert list_gaps(lane) == [(first, end, "expired")]
     accept_loss(lane, first, end)
     assert list_gaps(lane) == []
@@ -76,8 +75,7 @@ def test_extra_that_lands_later_counts_once(lanes: Lanes) -> None:
 def test_lines_of_a_log_that_the_ledger_forgot_count(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(50))
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     produce(lane, range(50, 100))
     lane.ingest()
     forget_below(lane, 50)
@@ -115,13 +113,10 @@ def test_file_without_a_window_is_given_one(lanes: Lanes) -> None:
 def test_late_line_of_an_accepted_loss_counts(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(5))
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     produce(lane, range(5, 20))
     expire(lane, 10)
-    with lane.driver() as driver:
-        for _ in range(3):
-            driver.turn()
+    lane.turn(3)
     accept_loss(lane, 5, 10)
     lane.ingest()
     repair(lane)
@@ -183,3 +178,25 @@ def mark_deleted_topic(lane: Lane) -> None:
         assert stored.marker
         origins = {**stored.marker.origins, DELETED: 0}
         context.markers.write_next(stored, replace(stored.marker, origins=origins))
+
+
+@pytest.mark.rare
+def test_accepted_loss_counts_where_raw_has_not_expired(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(50))
+    lane.land([event(30, amount=1)])
+    repair(lane)
+    assert count_certified(lane) == 3
+    expire_window(lane, FIVE_PAST)
+    produce(lane, range(100, 110))
+    lane.produce([event(11, amount=200)])
+    die_after(lane, Step.APPENDED)
+    expire(lane, 62)
+    lane.turn(3)
+    assert list_gaps(lane) == [(51, 62, "expired")]
+    accept_loss(lane, 51, 62)
+    lane.ingest()
+    repair(lane)
+    counted = sum_up([*range(50), *range(100, 105)])
+    assert lane.aggregates() == counted | {(30.0, "a"): (1, 1, 1), (10.0, "a"): (1, 200, 200)}
+    assert (list_gaps(lane), lane.detect().failed, count_certified(lane)) == ([], (), 3)

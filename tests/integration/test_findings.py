@@ -9,32 +9,31 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import append, copy_line, encode_line, fail, minutes, replay
+from tests.integration.compaction import list_states
+from tests.integration.extras import die_after
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.planted_failures import append, copy_line, encode_line, land_twice, minutes
 
 from onceover.context import PipelineContext
-from onceover.errors import TransientError
 from onceover.explain.page import read_strip
+from onceover.fault_points import Step
+from onceover.ledger import expiries
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import from_ms
 from onceover.repair.freeze import freeze
 from onceover.spark.hdfs_leases import Leases
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 FIVE = [event(n, amount=n) for n in range(5)]
 RIGHT = {(0.0, "a"): (5, 10, 4)}
 
 
 def land(lane: Lane) -> None:
-    lane.produce(FIVE)
-    lane.ingest()
+    lane.land(FIVE)
 
 
 def duplicate(lane: Lane) -> None:
-    lane.produce(FIVE)
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, FIVE)
 
 
 def append_unaccounted(lane: Lane) -> None:
@@ -44,10 +43,7 @@ def append_unaccounted(lane: Lane) -> None:
 
 def change_rows(lane: Lane) -> None:
     lane.produce(FIVE)
-    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land_batch", fail)
-        with pytest.raises(TransientError):
-            driver.turn()
+    die_after(lane, Step.INCREMENTED)
     lane.ingest()
 
 
@@ -57,8 +53,7 @@ def append_corrupt_line(lane: Lane) -> None:
 
 
 def append_misplaced_line(lane: Lane) -> None:
-    lane.produce([*FIVE, event(7, amount=7)])
-    lane.ingest()
+    lane.land([*FIVE, event(7, amount=7)])
     append(lane, 0, copy_line(lane, 5))
 
 
@@ -109,10 +104,8 @@ def test_planted_failure_is_detected_explained_and_repaired(lanes: Lanes, plant:
 def test_certified_window_that_a_repair_cannot_prove_is_damaged(lanes: Lanes) -> None:
     """Neither a length nor a hash shows it: one record's line is where another's was."""
     lane = lanes()
-    lane.produce(FIVE)
-    lane.ingest()
-    lane.produce([event(7)])
-    lane.ingest()
+    lane.land(FIVE)
+    lane.land([event(7)])
     lane.detect(minutes(0, 5))
     path = lane.layout.window_file(from_ms(NOON_MS))
     lines = lane.read(path).splitlines(keepends=True)
@@ -132,15 +125,10 @@ def test_certified_window_that_a_repair_cannot_prove_is_damaged(lanes: Lanes) ->
 
 def test_findings_of_one_window_are_named_and_repaired_at_once(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([*FIVE, event(7, amount=7)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [*FIVE, event(7, amount=7)])
     lane.detect()
     lane.produce([event(1, amount=1)])
-    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land_batch", fail)
-        with pytest.raises(TransientError):
-            driver.turn()
+    die_after(lane, Step.INCREMENTED)
     lane.ingest()
     append(lane, 0, copy_line(lane, 5))
     append(lane, 0, copy_line(lane, 0).replace(b'"amount"', b'"bmount"'))
@@ -168,6 +156,16 @@ def test_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
     assert lane.aggregates() == RIGHT, "raw that is gone never empties a window"
     lane.overwrite(path, content)
     assert lane.detect().certified == 1
+
+    lane.store().remove(path)
+    again = lane.detect(minutes(0, 5), force=True)
+    assert Kind.MISSING_FILE in [f.kind for f in again.failed[0].findings]
+    assert lane.repair(again.request_id or 0).confirmed == ()
+    assert lane.aggregates() == RIGHT
+    assert list_states(lane) == ["damaged"], "its certificate is valid, but raw would not give it again"
+    assert lane.explain(0)["state"] == "damaged"
+    with lane.ledger() as ledger:
+        assert expiries.list_expirable(ledger, lane.name, 0) == [], "retention keeps what is left of its raw"
 
 
 def test_two_contents_are_refused_until_one_is_taken_out(lanes: Lanes) -> None:
@@ -203,11 +201,8 @@ def test_bytes_appended_after_the_freeze_are_left_to_the_next(lanes: Lanes) -> N
         assert len(lane.repair(request).confirmed) == 1
     again = lane.detect(minutes(0, 5))
     assert [f.kind for f in again.failed[0].findings] == [Kind.UNACCOUNTED_BYTES]
-    with lane.ledger() as ledger:
-        update = (
-            "UPDATE onceover.\"window\" SET blocked_at = now(), blocked_why = 'tried too often' WHERE pipeline = %s"
-        )
-        row = ledger.execute(update + " RETURNING tries", [lane.name]).fetchone()
+    update = "UPDATE onceover.\"window\" SET blocked_at = now(), blocked_why = 'tried too often' WHERE pipeline = %s"
+    row = lane.query(update + " RETURNING tries", [lane.name])[0]
     assert row == {"tries": 0}
     assert lane.repair(again.request_id or 0).unneeded == (("2026-03-01T12:00Z", "blocked meanwhile: tried too often"),)
     assert len(lane.repair(lane.detect(minutes(0, 5)).request_id or 0).confirmed) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from tests.chromium import open_chromium
 from tests.integration import incidents
 from tests.integration.extras import repair
 from tests.integration.incidents import Incident
-from tests.integration.lane import Lane
+from tests.integration.lane import Lanes
 from tests.integration.page_visits import FOLLOWED_MS, Visit
 from tests.integration.planted_failures import count_certified
 
@@ -22,8 +22,7 @@ from onceover.config.endpoints import address
 from onceover_local.airflow_rest import AirflowRest, wait_for
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.rare, pytest.mark.largest]
-Lanes = Callable[..., Lane]
+pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.largest]
 
 
 DAGS = ("repair_on_call", "accept_loss", "reread_window")
@@ -102,11 +101,11 @@ def require_right(incident: Incident, verdict: str = "exact") -> None:
     """Each window is certified, some of them with that verdict, and readers see the numbers that are right."""
     assert incident.lane.aggregates() == incident.right
     assert count_certified(incident.lane) == len(incident.right)
-    with incident.lane.ledger() as ledger:
-        stated = ledger.execute(
-            'SELECT DISTINCT c.verdict FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
-            "WHERE w.pipeline = %s", [incident.lane.name],
-        ).fetchall()  # fmt: skip
+    stated = incident.lane.query(
+        'SELECT DISTINCT c.verdict FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
+        "WHERE w.pipeline = %s",
+        [incident.lane.name],
+    )
     assert verdict in {row["verdict"] for row in stated}
 
 

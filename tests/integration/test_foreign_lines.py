@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import append
 from tests.raw_lines import change_record, encode_append
 
@@ -14,13 +12,11 @@ from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 RIGHT = {(0.0, "a"): (5, 10, 4)}
 
 
 def land(lane: Lane) -> None:
-    lane.produce([event(n, amount=n) for n in range(5)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(5)])
 
 
 def append_foreign_lines(lane: Lane) -> None:
@@ -37,11 +33,8 @@ def test_lines_of_a_log_never_read_are_named_and_not_counted(lanes: Lanes) -> No
     detection = lane.detect()
     assert len(lane.repair(detection.request_id or 0).confirmed) == 1
     assert lane.aggregates() == RIGHT
-    with lane.ledger() as ledger:
-        known = "SELECT kafka_partition, reach FROM onceover.kafka_partition WHERE pipeline = %s"
-        assert ledger.execute(known, [lane.name]).fetchall() == [{"kafka_partition": 0, "reach": 5}], (
-            "no watermark stops"
-        )
+    known = "SELECT kafka_partition, reach FROM onceover.kafka_partition WHERE pipeline = %s"
+    assert lane.query(known, [lane.name]) == [{"kafka_partition": 0, "reach": 5}], "no watermark stops"
     explained = lane.explain(0)
     assert {Kind(f["kind"]) for f in explained["ledger"]["findings"]} == {Kind.UNACCOUNTED_BYTES, Kind.STRAY_LINE}
     assert (explained["state"], explained["findings"], lane.detect().judged) == ("certified", [], 0)

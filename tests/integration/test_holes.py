@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import closing
 from typing import Any, cast
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import (
     count_certified,
+    delete_topic,
     expire,
     fail,
     list_gaps,
@@ -32,19 +31,18 @@ from onceover.model.offsets import OffsetRange, parse_range
 from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
 def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(10)])
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     lane.produce([event(n, amount=n) for n in range(10, 20)])
     skip_to(lane, 17)
     with lane.driver() as driver:
         progress = [driver.turn(), driver.turn()][-1]
     assert not progress.every_window_closed, "windows beyond the hole wait, although the topic is idle"
+    assert progress.lag == {0: 0}, "skipped offsets are a hole, not lag"
     assert list_gaps(lane) == [(10, 17, "lost")]
 
     detection = lane.detect()
@@ -52,22 +50,21 @@ def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
     (gap,) = cast("list[dict[str, Any]]", finding.evidence["gaps"])
     assert (finding.kind, gap["reason"], gap["offsets"][2:]) == (Kind.HOLE, "lost", [10, 17])
     assert gap["likely_windows"] == [f"2026-03-01T12:{m:02}Z" for m in (0, 5, 15)]
-    assert len(detection.read_again) == 1
+    assert (len(detection.read_again), detection.judged, detection.open) == (1, 0, 3)
     lane.repair(detection.request_id or 0)
     assert list_gaps(lane) == []
     lane.ingest()
     lane.detect()
     assert lane.aggregates() == {(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10, 15)}
     assert count_certified(lane) == 4
-    with lane.ledger() as ledger:
-        marked = ledger.execute(
-            "SELECT b.scheduling_delay_ms, r.start_offset, r.end_offset FROM onceover.batch b "
-            "JOIN onceover.batch_range r USING (batch_id) WHERE b.pipeline = %s AND b.scheduling_delay_ms IS NULL",
-            [lane.name],
-        ).fetchall()
-        open_findings = ledger.execute(
-            "SELECT kind FROM onceover.finding WHERE pipeline = %s AND resolved_at IS NULL", [lane.name]
-        ).fetchall()
+    marked = lane.query(
+        "SELECT b.scheduling_delay_ms, r.start_offset, r.end_offset FROM onceover.batch b "
+        "JOIN onceover.batch_range r USING (batch_id) WHERE b.pipeline = %s AND b.scheduling_delay_ms IS NULL",
+        [lane.name],
+    )
+    open_findings = lane.query(
+        "SELECT kind FROM onceover.finding WHERE pipeline = %s AND resolved_at IS NULL", [lane.name]
+    )
     assert [tuple(row.values()) for row in marked] == [(None, 10, 17)]
     assert open_findings == []
     assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
@@ -75,20 +72,16 @@ def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
 
 def test_offsets_that_a_cut_log_reaches_again_are_no_loss(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(5)])
-    lane.ingest()
-    beyond = f"{lane_generation(lane)}-0:5-8"
-    with lane.ledger() as ledger:  # as an ingest does that stored offsets past the end of a log
-        ledger.execute("UPDATE onceover.kafka_partition SET reach = 8 WHERE pipeline = %s", [lane.name])
+    lane.land([event(n) for n in range(5)])
+    beyond = f"{lane.source()}:5-8"
+    # as an ingest does that stored offsets past the end of a log
+    lane.query("UPDATE onceover.kafka_partition SET reach = 8 WHERE pipeline = %s", [lane.name])
     with pytest.raises(UsageError, match="ends at 5"):
         accept(lane, parse_range(beyond))
-    lane.produce([event(n) for n in range(5, 8)])
-    lane.ingest()
+    lane.land([event(n) for n in range(5, 8)])
     assert list_gaps(lane) == []
-    with lane.ledger() as ledger:
-        ledger.execute("UPDATE onceover.kafka_partition SET reach = 12 WHERE pipeline = %s", [lane.name])
-    admin = AdminClient({"bootstrap.servers": address("kafka")})  # kept, because its futures end with it
-    admin.delete_topics([lane.topic])[lane.topic].result(30)
+    lane.query("UPDATE onceover.kafka_partition SET reach = 12 WHERE pipeline = %s", [lane.name])
+    delete_topic(lane)
     assert list_gaps(lane) == [(8, 12, "expired")], "a deleted topic holds nothing"
     accept(lane, parse_range(beyond.replace("5-8", "8-12")))
     assert list_gaps(lane) == []
@@ -119,46 +112,49 @@ def test_running_driver_reads_again_what_a_repair_requests(lanes: Lanes) -> None
     assert count_certified(lane) == 3
 
 
+def list_batches(lane: Lane) -> list[tuple[bool, int]]:
+    """Return of each landed batch whether it reads again, and its ranges."""
+    rows = lane.query(
+        "SELECT b.scheduling_delay_ms IS NULL AS again, count(*) AS n FROM onceover.batch b "
+        "JOIN onceover.batch_range r USING (batch_id) WHERE b.pipeline = %s AND b.state = 'landed' "
+        "GROUP BY b.batch_id ORDER BY b.batch_id",
+        [lane.name],
+    )
+    return [(row["again"], row["n"]) for row in rows]
+
+
 @pytest.mark.rare
-def test_holes_and_fresh_records_take_turns(lanes: Lanes) -> None:
-    lane = lanes(most=5)
-    lane.produce([event(n) for n in range(5)])
+def test_hole_read_is_no_larger_than_a_fresh_batch(lanes: Lanes) -> None:
+    lane = lanes(partitions=3, most=6)
+    for kafka_partition in range(3):
+        lane.produce([event(n) for n in range(8)], kafka_partition)
     with lane.driver() as driver:
         driver.turn()
-    lane.produce([event(n) for n in range(5, 20)])
-    skip_to(lane, 20)
+        driver._offsets.store.save(dict.fromkeys(range(3), 8), "")
     with lane.driver() as driver:
         driver.turn()
-        assert [one.rpartition(":")[2] for one in lane.detect().read_again] == ["5-20"]
-        lane.produce([event(20 + n) for n in range(5)])
-        assert [driver.turn().records for _ in range(4)] == [5, 5, 5, 5]
-    with lane.ledger() as ledger:
-        rows = ledger.execute(
-            "SELECT scheduling_delay_ms IS NULL AS again FROM onceover.batch "
-            "WHERE pipeline = %s AND state = 'landed' ORDER BY batch_id",
-            [lane.name],
-        )
-        assert [row["again"] for row in rows] == [False, True, False, True, True]
+        lane.detect()
+        for kafka_partition in range(3):
+            lane.produce([event(n) for n in range(4)], kafka_partition)
+        read = [driver.turn().records for _ in range(5)]
+    assert read == [6] * 5
+    assert list_batches(lane)[1:] == [(True, 3), (False, 3), (True, 3), (False, 3), (True, 3)]
 
 
 def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     lane.produce([event(n) for n in range(5, 20)])
     expire(lane, 12)
-    with lane.driver() as driver:
-        for _ in range(3):
-            driver.turn()
+    lane.turn(3)
     assert list_gaps(lane) == [(5, 12, "expired")]
     detection = lane.detect()
     assert (detection.request_id, detection.certified, detection.read_again) == (None, 0, ())
-    generation = lane_generation(lane)
-    lost = parse_range(f"{generation}-0:5-12")
+    lost = OffsetRange(lane.source(), 5, 12)
     with lane.ledger() as ledger:
         with pytest.raises(UsageError, match="not a loss that can be accepted"):
-            accept(lane, parse_range(f"{generation}-0:5-13"))
+            accept(lane, OffsetRange(lane.source(), 5, 13))
         assert accept(lane, lost) == [from_ms(NOON_MS + 10 * 60_000)]
         assert frontiers.read_holes(ledger, lane.name) == []
     lane.ingest()
@@ -195,31 +191,26 @@ def test_aborted_records_and_markers_raise_no_alarm(lanes: Lanes) -> None:
     with closing(Topic(address("kafka"), lane.topic, "read_committed", {})) as topic:
         end = topic.facts().end[0]
     skip_to(lane, end)
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     assert [reason for _, _, reason in list_gaps(lane)] == ["aborted", "control marker"]
     detection = lane.detect()
     assert detection.findings == ()
     lane.repair(detection.request_id or 0)
     assert list_gaps(lane) == []
-    with lane.ledger() as ledger:
-        assert ledger.execute("SELECT 1 FROM onceover.finding WHERE pipeline = %s AND window_start IS NULL", [lane.name]
-                              ).fetchall() == []  # fmt: skip
+    assert lane.query("SELECT 1 FROM onceover.finding WHERE pipeline = %s AND window_start IS NULL", [lane.name]) == []
 
 
 @pytest.mark.rare
 def test_hole_over_transactions_is_one_loss_and_read_again(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes()
     lane.produce([event(0)])
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     for minute in range(6):
         produce_transaction(lane, [event(minute)], commit=True)
     with closing(Topic(address("kafka"), lane.topic, "read_committed", {})) as topic:
         end = topic.facts().end[0]
     skip_to(lane, end)
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
 
     def list_losses(detection: Detection) -> list[tuple[int, int, str]]:
         rows = [row for f in detection.findings for row in cast("list[dict[str, Any]]", f.evidence["gaps"])]
@@ -247,8 +238,7 @@ COMPACTED = {"cleanup.policy": "compact", "segment.ms": "50", "min.cleanable.dir
 def test_compacted_records_raise_no_alarm_and_the_rest_is_reread(lanes: Lanes) -> None:
     lane = lanes(topic_config=COMPACTED)
     lane.produce([event(0)], key=b"same")
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     now_ms = int(time.time() * 1000)
     for n in range(1, 6):  # in segments of their own, for they are seconds apart; the last one is never compacted
         lane.produce([event(n)], key=b"same", timestamp=now_ms + n * 1000)
@@ -257,8 +247,7 @@ def test_compacted_records_raise_no_alarm_and_the_rest_is_reread(lanes: Lanes) -
         assert time.monotonic() < deadline, "the broker did not compact"
     left = sorted(offset for _, offset in lane.log())
     skip_to(lane, 6)
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     found = list_gaps(lane)
     assert [reason for _, _, reason in found] == ["compacted", "lost"]
     assert (found[0][:2], found[1][:2]) == ((1, left[0]), (left[0], 6))
@@ -271,11 +260,6 @@ def test_compacted_records_raise_no_alarm_and_the_rest_is_reread(lanes: Lanes) -
     audit = lane.audit()
     assert (audit["equal"], audit["records"]) == (True, len(left))
     assert [row["ids"]["compacted away in Kafka"]["count"] for row in audit["rows"] if row["ids"]] == [1]
-
-
-def lane_generation(lane: Lane) -> str:
-    with lane.ledger() as ledger:
-        return frontiers.list_generations(ledger, lane.name)[-1]
 
 
 def accept(lane: Lane, lost: OffsetRange) -> list[object]:

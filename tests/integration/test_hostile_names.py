@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from tests.integration.lane import EVENTS, NOON_MS, Lane, event
-from tests.integration.planted_failures import minutes, replay
+from tests.integration.lane import EVENTS, NOON_MS, Lane, Lanes, event
+from tests.integration.planted_failures import land_twice, minutes
 
 from onceover.explain.page.numbers import read_numbers
 from onceover.lines import disjoint_units
@@ -45,16 +43,11 @@ def read(lane: Lane) -> dict[tuple[object, ...], set[object]]:
     return {(row[0], *set(row[1:])): set(values) for row, values in lane.aggregates().items()}
 
 
-def test_pipeline_with_our_own_names_goes_through_the_whole_loop(
-    lanes: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pipeline_with_our_own_names_goes_through_the_whole_loop(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes(make_toml())
-    lane.produce([event(1, amount=5), event(6, "b", 7)])
-    lane.ingest()
+    lane.land([event(1, amount=5), event(6, "b", 7)])
     assert lane.detect().certified == 2
-    lane.produce([event(2, amount=20)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(2, amount=20)])
     assert lane.repair(lane.detect().request_id or 0).confirmed
     assert read(lane) == {(0.0, "a"): {25}, (5.0, "b"): {7}}
     assert lane.verify(from_ms(NOON_MS))["equal"]

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
-from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import count_certified, list_gaps
+from tests.integration.lane import NOON_MS, Lanes, event
+from tests.integration.planted_failures import add_partitions, count_certified, list_gaps, recreate
 from tests.integration.test_holes import accept
 
-from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.ledger import frontiers
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
-def recreate(lane: Lane) -> None:
-    admin = AdminClient({"bootstrap.servers": address("kafka")})
-    admin.delete_topics([lane.topic])[lane.topic].result(30)
-    topic = NewTopic(lane.topic, num_partitions=1, replication_factor=1, config={"retention.ms": "-1"})
-    admin.create_topics([topic])[lane.topic].result(30)
-
-
-@pytest.mark.parametrize("again", [5, 10, 15], ids=["shorter", "equal", "longer"])
+@pytest.mark.parametrize(
+    "again",
+    [
+        pytest.param(5, id="shorter", marks=pytest.mark.rare),
+        pytest.param(10, id="equal"),
+        pytest.param(15, id="longer", marks=pytest.mark.rare),
+    ],
+)
 def test_recreated_topic_is_a_new_generation_of_other_ids(lanes: Lanes, again: int) -> None:
     lane = lanes()
-    lane.produce([event(n, "old") for n in range(10)])
-    lane.ingest()
+    lane.land([event(n, "old") for n in range(10)])
     recreate(lane)
     lane.produce([event(n, "new") for n in range(again)])
     done = lane.ingest()
@@ -84,8 +78,7 @@ def test_added_kafka_partition_counts_from_its_first_record(lanes: Lanes) -> Non
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
         driver.turn()
-        admin = AdminClient({"bootstrap.servers": address("kafka")})
-        admin.create_partitions([NewPartitions(lane.topic, 3)])[lane.topic].result(30)
+        add_partitions(lane, 3)
         for kafka_partition in (1, 2):
             lane.produce([event(n) for n in range(5)], kafka_partition)
         for _ in range(20):
@@ -93,7 +86,7 @@ def test_added_kafka_partition_counts_from_its_first_record(lanes: Lanes) -> Non
                 break
     lane.ingest()
     with lane.ledger() as ledger:
-        known = frontiers.read_progress(ledger, lane.name, lane.lines()[0][1].record.source.generation)
+        known = frontiers.read_progress(ledger, lane.name, lane.source().generation)
     assert sorted(known.values()) == [(5, 5)] * 3
     assert lane.aggregates() == {(0.0, "a"): (15, 15, 1)}
     assert lane.detect().certified == 1

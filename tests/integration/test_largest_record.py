@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.lane import Lane
+from tests.integration.lane import Lanes
 from tests.integration.lane_fixtures import put_on_hbase
 
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 
 
 @pytest.mark.parametrize("store", ["hdfs", pytest.param("hbase", marks=pytest.mark.largest)])
-def test_record_of_32_mib_is_landed_repaired_compacted_verified(
-    lanes: Callable[..., Lane], stack: Stack, store: str
-) -> None:
+def test_record_of_32_mib_is_landed_repaired_compacted_verified(lanes: Lanes, stack: Stack, store: str) -> None:
     make = lanes if store == "hdfs" else put_on_hbase(lanes, stack)
     lane = make(topic_config={"max.message.bytes": str(40 << 20)})
     ran = subprocess.run(

@@ -6,13 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import minutes, replay
 
 from onceover.config.endpoints import address
@@ -43,15 +42,12 @@ def emit(lane: Lane, folder: Path, *requests: int) -> list[Event]:
 
 def list_revisions(lane: Lane, *window_minutes: int) -> list[tuple[str, int]]:
     """Return the revisions of windows, as readers of the aggregates see them."""
-    with lane.ledger() as ledger:
-        rows = ledger.execute(
-            f"SELECT DISTINCT window_start, revision FROM aggregates.{lane.name} ORDER BY 1"
-        ).fetchall()
+    rows = lane.query(f"SELECT DISTINCT window_start, revision FROM aggregates.{lane.name} ORDER BY 1")
     starts = {format_moment(minutes(minute, minute + 5).start) for minute in window_minutes}
     return [(at, row["revision"]) for row in rows if (at := format_moment(row["window_start"])) in starts]
 
 
-def test_repair_lineage_has_files_offsets_and_windows(lanes: Callable[..., Lane], tmp_path: Path) -> None:
+def test_repair_lineage_has_files_offsets_and_windows(lanes: Lanes, tmp_path: Path) -> None:
     lane = lanes(partitions=2)
     lane.produce([event(1), event(2), event(2, "b")])
     lane.produce([event(6)], kafka_partition=1)
@@ -78,7 +74,7 @@ def test_repair_lineage_has_files_offsets_and_windows(lanes: Callable[..., Lane]
     condition = topic["inputFacets"]["subset"]["inputCondition"]
     read = [each["dimensions"] for each in condition["partitions"]]
     assert [(one["kafka_partition"], one["start_offset"], one["end_offset"]) for one in read] == [(0, 0, 3), (1, 0, 1)]
-    assert {one["generation"] for one in read} == {lane.lines()[0][1].record.source.generation}
+    assert {one["generation"] for one in read} == {lane.source().generation}
     assert sorted(lane.log()) == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)], "the last of the first one is not its own"
 
     (table,) = first["outputs"]

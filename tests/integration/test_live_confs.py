@@ -16,8 +16,8 @@ from tests.hostile.live_confs import Sent, list_refused, list_spoiled, make_righ
 from tests.hostile.live_oracles import hash_tables, judge_run
 from tests.hostile.texts import CANARY
 from tests.hostile.wrong_confs import list_taken
-from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import replay
+from tests.integration.lane import Lane, Lanes, event
+from tests.integration.planted_failures import land_twice
 
 from onceover.config.endpoints import address
 from onceover.ledger.database import Connection
@@ -44,12 +44,10 @@ def send(stack: Stack, airflow: AirflowRest) -> Send:
 
 
 @pytest.fixture
-def quiet_lane(lanes: Callable[..., Lane], airflow: AirflowRest) -> Iterator[Lane]:
+def quiet_lane(lanes: Lanes, airflow: AirflowRest) -> Iterator[Lane]:
     """A pipeline with two failed windows, in every form, while no schedule writes to the ledger."""
     lane = lanes()
-    lane.produce([event(minute) for minute in (1, 6)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(minute) for minute in (1, 6)])
     picking = [dag for dag, conf in make_right("").items() if "pipeline" in conf]
     wait_for(lambda: all(lane.name in airflow.choices(dag, "pipeline") for dag in picking), 120, "forms to list it")
     for dag in WRITERS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -14,7 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,
     ResourceType,
 )
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 
 from onceover.cli.doctor import check_kafka, check_postgres
 from onceover.config.endpoints import address
@@ -26,8 +25,7 @@ AGE_SECONDS, RECORDS, VALUE_BYTES = 4000, 100, 2000
 
 def read(lane: Lane) -> Signals:
     """Read the metrics after one turn of another driver."""
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     with lane.ledger() as ledger:
         (signals,) = (each for each in read_signals(ledger, timedelta(hours=1)) if each.pipeline == lane.name)
     return signals
@@ -40,7 +38,8 @@ def limit_log(lane: Lane, retention_bytes: int) -> None:
     admin.incremental_alter_configs([resource])[resource].result(30)
 
 
-def test_bytes_that_a_topic_keeps_are_a_clock(lanes: Callable[..., Lane]) -> None:
+@pytest.mark.rare
+def test_bytes_that_a_topic_keeps_are_a_clock(lanes: Lanes) -> None:
     """A hundred records of 2 kB since 4,000 s: a log of twice as many bytes lasts for 8,000 s, a smaller one no longer
     than it has lasted."""
     lane = lanes(topic_config={"retention.bytes": str(2 * RECORDS * VALUE_BYTES)})

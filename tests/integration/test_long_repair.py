@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import replay
+from tests.integration.lane import Lanes, event
+from tests.integration.planted_failures import land_twice
 from tests.integration.program import run
 
 from onceover_demo.warm import QUICKLY
@@ -20,15 +19,13 @@ GROUPS_OF_ONE = "from onceover.repair import groups\ngroups.MAX_WINDOWS = 1\n"
 
 @pytest.mark.largest
 def test_repair_by_groups_says_in_the_terminal_what_is_left(
-    lanes: Callable[..., Lane], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lanes: Lanes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(GROUPS_OF_ONE)  # every Python process below the command loads it
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH")))))
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--master local[2] {QUICKLY} pyspark-shell")
     lane = lanes()
-    lane.produce([event(n) for n in range(15)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n) for n in range(15)])
     noon = ("--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:15Z")
     done = run("repair", lane.name, *noon, "--reason", "a test")
     assert done.returncode == 0, done.stderr

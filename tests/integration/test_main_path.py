@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.extras import die_after
+from tests.integration.lane import NOON_MS, Lanes, event
 from tests.integration.lane_fixtures import put_on_hbase
 from tests.integration.planted_failures import fail, minutes, replay
 
 from onceover.errors import TransientError
+from onceover.fault_points import Step
 from onceover.lines.escapes import escape_headers
 from onceover.model.finding_kinds import Kind
 from onceover.observability import snapshot
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
 @pytest.fixture(params=["hdfs", pytest.param("hbase", marks=pytest.mark.rare)])
@@ -52,8 +52,7 @@ def test_duplicate_landing_is_found_repaired_and_proved(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(20)])
     replay(lane)
-    lane.produce([event(22, amount=100)])
-    lane.ingest()
+    lane.land([event(22, amount=100)])
     assert lane.aggregates()[(0.0, "a")] == (10, 20, 4), "near-real-time aggregates count twice"
     detection = lane.detect()
     assert {str(f.window): [x.kind for x in f.findings] for f in detection.failed} == {
@@ -66,10 +65,9 @@ def test_duplicate_landing_is_found_repaired_and_proved(lanes: Lanes) -> None:
     assert lane.aggregates() == {
         **{(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10, 15)}, (20.0, "a"): untouched
     }  # fmt: skip
-    with lane.ledger() as ledger:
-        kept = ledger.execute(
-            "SELECT aggregates FROM onceover.revision_row WHERE pipeline = %s ORDER BY window_start", [lane.name]
-        ).fetchall()
+    kept = lane.query(
+        "SELECT aggregates FROM onceover.revision_row WHERE pipeline = %s ORDER BY window_start", [lane.name]
+    )
     rows = [(row["aggregates"]["kind"], row["aggregates"]["amount_sum"]) for row in kept]
     assert rows == [("a", wrong[(float(m), "a")][1]) for m in (0, 5, 10, 15)], "what was overwritten is kept"
     again = lane.detect()
@@ -107,34 +105,25 @@ def test_first_start_at_latest_counts_from_there_for_good(lanes: Lanes) -> None:
 
 def test_repair_forced_twice_changes_no_row_and_no_revision(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n) for n in range(10)])
     lane.detect()
     before = lane.aggregates()
     for _ in range(2):
         detection = lane.detect(minutes(0, 10), force=True)
         assert len(lane.repair(detection.request_id or 0).confirmed) == 2
     assert lane.aggregates() == before
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            "SELECT max(revision) AS r FROM onceover.window WHERE pipeline = %s", [lane.name]
-        ).fetchone()
+    row = lane.query("SELECT max(revision) AS r FROM onceover.window WHERE pipeline = %s", [lane.name])[0]
     assert row == {"r": 0}
 
 
 def test_late_record_reopens_its_window_certified_without_repair(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n) for n in range(10)])
     lane.detect()
-    lane.produce([event(1, amount=5)])
-    lane.ingest()
+    lane.land([event(1, amount=5)])
     detection = lane.detect()
     assert (detection.judged, detection.certified, detection.request_id) == (1, 1, None)
-    with lane.ledger() as ledger:
-        found = ledger.execute(
-            "SELECT kind, resolution FROM onceover.finding WHERE pipeline = %s", [lane.name]
-        ).fetchall()
+    found = lane.query("SELECT kind, resolution FROM onceover.finding WHERE pipeline = %s", [lane.name])
     assert [(f["kind"], f["resolution"]) for f in found] == [("late", "certified from the ledger")]
     assert lane.aggregates()[(0.0, "a")][0] == 6
 
@@ -142,31 +131,13 @@ def test_late_record_reopens_its_window_certified_without_repair(lanes: Lanes) -
 def test_lines_of_a_failed_attempt_are_unaccounted_bytes_only(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
-    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ingest.sinks.increment", fail)
-        with pytest.raises(TransientError):
-            driver.turn()
+    die_after(lane, Step.APPENDED)
     assert len(lane.lines()) == 5, "the attempt's lines are there"
     lane.ingest()
     detection = lane.detect()
     assert [f.kind for f in detection.failed[0].findings] == [Kind.UNACCOUNTED_BYTES]
     confirmation = lane.repair(detection.request_id or 0)
     assert (confirmation.duplicates, len(confirmation.confirmed)) == (5, 1)
-    assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
-
-
-def test_aggregates_without_a_landing_are_a_mismatch(lanes: Lanes) -> None:
-    lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(5)])
-    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land_batch", fail)
-        with pytest.raises(TransientError):
-            driver.turn()
-    assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
-    lane.ingest()
-    detection = lane.detect()
-    assert {f.kind for f in detection.failed[0].findings} == {Kind.UNACCOUNTED_BYTES, Kind.AGGREGATE_MISMATCH}
-    lane.repair(detection.request_id or 0)
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, cast
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import delete_window, expire, list_gaps, lose_ledger, skip_to
+from tests.integration.test_holes import list_batches
 from tests.integration.test_ledger_rebuild import certify
 
 from onceover.config.endpoints import address
@@ -25,8 +25,7 @@ from onceover.ledger import read_again
 from onceover.model.batch_plan import MAX_READ_AGAIN
 from onceover_local.stack.process import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
-Lanes = Callable[..., Lane]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 TRANSACTIONS, PRODUCERS = 10_000, 8
 
 
@@ -51,18 +50,6 @@ def read_end(lane: Lane) -> int:
         return topic.facts().end[0]
 
 
-def list_batches(lane: Lane) -> list[tuple[bool, int]]:
-    """Return of each landed batch whether it reads again, and its ranges."""
-    with lane.ledger() as ledger:
-        rows = ledger.execute(
-            "SELECT b.scheduling_delay_ms IS NULL AS again, count(*) AS n FROM onceover.batch b "
-            "JOIN onceover.batch_range r USING (batch_id) WHERE b.pipeline = %s AND b.state = 'landed' "
-            "GROUP BY b.batch_id ORDER BY b.batch_id",
-            [lane.name],
-        ).fetchall()
-    return [(row["again"], row["n"]) for row in rows]
-
-
 def list_read(lane: Lane) -> list[int]:
     """Return the offset of each line in raw."""
     return sorted(line.record.offset for _, line in lane.lines())
@@ -71,14 +58,12 @@ def list_read(lane: Lane) -> list[int]:
 def test_hole_over_ten_thousand_transactions_takes_seconds(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes()
     lane.produce([event(0)])
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     produce_transactions(lane)
     end = 1 + 3 * TRANSACTIONS
     wait_for(lambda: read_end(lane) == end, 30, "the last markers")
     skip_to(lane, end)
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     began = time.monotonic()
     detection = lane.detect()
     assert time.monotonic() - began < 15
@@ -105,8 +90,7 @@ def test_hole_over_ten_thousand_transactions_takes_seconds(lanes: Lanes, monkeyp
         assert lane.rebuild().written.holes == ()
         assert time.monotonic() - began < 60
     assert connected == {"read_committed": 1}, "no consumer a marker"
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     began = time.monotonic()
     lane.repair(lane.detect().request_id or 0)
     assert time.monotonic() - began < 60
@@ -122,8 +106,7 @@ def test_hundreds_of_small_holes_are_filled_by_few_batches(lanes: Lanes) -> None
     lose_ledger()
     assert len(lane.rebuild().written.holes) == many
     known = len(list_batches(lane))
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     detection = lane.detect()
     assert len(detection.read_again) == many
     lane.repair(detection.request_id or 0)
@@ -138,8 +121,7 @@ def test_hole_too_large_for_a_batch_lands_in_parts(lanes: Lanes, monkeypatch: py
     monkeypatch.setattr(batch_query, "MAX_WINDOWS", 2)
     lane = lanes()
     lane.produce([event(0)])
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     lane.produce([event(5 * n, amount=n) for n in range(1, 10)])
     skip_to(lane, 10)
     with lane.driver() as driver:
@@ -156,28 +138,10 @@ def test_hole_too_large_for_a_batch_lands_in_parts(lanes: Lanes, monkeypatch: py
     assert lane.aggregates() == {(0.0, "a"): (1, 1, 1)} | {(5.0 * n, "a"): (1, n, n) for n in range(1, 10)}
 
 
-def test_hole_read_is_no_larger_than_a_fresh_batch(lanes: Lanes) -> None:
-    lane = lanes(partitions=3, most=6)
-    for kafka_partition in range(3):
-        lane.produce([event(n) for n in range(8)], kafka_partition)
-    with lane.driver() as driver:
-        driver.turn()
-        driver._offsets.store.save(dict.fromkeys(range(3), 8), "")
-    with lane.driver() as driver:
-        driver.turn()
-        lane.detect()
-        for kafka_partition in range(3):
-            lane.produce([event(n) for n in range(4)], kafka_partition)
-        read = [driver.turn().records for _ in range(5)]
-    assert read == [6] * 5
-    assert list_batches(lane)[1:] == [(True, 3), (False, 3), (True, 3), (False, 3), (True, 3)]
-
-
 def test_hole_whose_head_expires_reads_the_rest(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     lane.produce([event(n) for n in range(5, 20)])
     skip_to(lane, 15)
     with lane.driver() as driver:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 from tests.integration.cutover import (
@@ -12,17 +11,17 @@ from tests.integration.cutover import (
     compute_expected,
     list_cutovers,
     list_ranges,
-    migrate,
     produce_both,
     read_all,
 )
-from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import count_certified, fail, list_gaps, replay, skip_to
+from tests.integration.extras import die_after
+from tests.integration.lane import Lane, Lanes, event
+from tests.integration.planted_failures import count_certified, list_gaps, replay, skip_to
 
-from onceover.errors import ContractChangedError, TransientError, UsageError
+from onceover.errors import ContractChangedError, UsageError
+from onceover.fault_points import Step
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 
 
 def test_cutover_is_certified_on_both_sides_without_repair(lanes: Lanes) -> None:
@@ -31,16 +30,16 @@ def test_cutover_is_certified_on_both_sides_without_repair(lanes: Lanes) -> None
     read_all(lane)
     assert lane.detect().certified == 2  # up to 12:10, the watermark is at 12:12
     old_toml = lane.toml.read_text()
-    assert migrate(lane).changed == (), "nothing has changed"
+    assert lane.migrate().changed == (), "nothing has changed"
     change_contract(lane)
     with pytest.raises(ContractChangedError, match=f"onceover pipelines migrate {lane.name}"):
         read_all(lane)
-    planned = migrate(lane, write=False)
+    planned = lane.migrate(write=False)
     assert (planned.old, planned.new, planned.added, list_cutovers(planned)) == (1, 2, ("big",), {0: 23, 1: 23})
     assert planned.changed == ("event_time", "measures")
     assert lane.registered().contract_version == 1
-    assert migrate(lane) == planned
-    again = migrate(lane)
+    assert lane.migrate() == planned
+    again = lane.migrate()
     assert (again.old, again.new, again.changed) == (2, 2, ())
 
     new_toml = lane.toml.read_text()
@@ -54,14 +53,14 @@ def test_cutover_is_certified_on_both_sides_without_repair(lanes: Lanes) -> None
     assert (detection.failed, detection.findings, detection.certified) == ((), (), 8), "up to 12:50"
     assert lane.aggregates() == compute_expected(lane, {0: 23, 1: 23})
     assert lane.aggregates()[(0.0, "a")][3] is None, "records before the cutover have no count of big ones"
-    with lane.ledger() as ledger:
-        kept = ledger.execute(
-            "SELECT version, who, why FROM onceover.contract WHERE pipeline = %s ORDER BY version", [lane.name]
-        ).fetchall()
-        stated = ledger.execute(
-            "SELECT contract_version AS v, count(*) AS n FROM onceover.certificate WHERE pipeline = %s GROUP BY 1 "
-            "ORDER BY 1", [lane.name],
-        ).fetchall()  # fmt: skip
+    kept = lane.query(
+        "SELECT version, who, why FROM onceover.contract WHERE pipeline = %s ORDER BY version", [lane.name]
+    )
+    stated = lane.query(
+        "SELECT contract_version AS v, count(*) AS n FROM onceover.certificate WHERE pipeline = %s GROUP BY 1 "
+        "ORDER BY 1",
+        [lane.name],
+    )
     assert [tuple(row.values()) for row in kept] == [(1, None, None), (2, "me", "a test")]
     assert [tuple(row.values()) for row in stated] == [(1, 2), (2, 8)]
     lane.toml.write_text(new_toml.replace('idle_after = "1h"', 'idle_after = "1ms"'))
@@ -94,14 +93,9 @@ def test_failure_beside_a_cutover_is_repaired_by_own_contract(lanes: Lanes) -> N
     produce_both(lane, 0, 10)
     replay(lane)
     lane.produce([event(n, amount=n) for n in range(10, 15)])
-    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "onceover.ledger.batches.land_batch", fail
-        )  # its lines are in raw, and its counts in the aggregates
-        with pytest.raises(TransientError):
-            driver.turn()
+    die_after(lane, Step.INCREMENTED)  # its lines are in raw, and its counts in the aggregates
     change_contract(lane)
-    cutovers = list_cutovers(migrate(lane))
+    cutovers = list_cutovers(lane.migrate())
     assert cutovers == {0: 15, 1: 10}, "a range whose reading began keeps the contract that dated its lines"
     produce_both(lane, 10, 20)
     replay(lane)  # the five, under the old contract
@@ -128,7 +122,7 @@ def test_offsets_set_back_below_the_cutover_use_the_old_contract(lanes: Lanes) -
     produce_both(lane, 0, 8)
     lane.ingest()
     change_contract(lane)
-    cutovers = list_cutovers(migrate(lane))
+    cutovers = list_cutovers(lane.migrate())
     produce_both(lane, 8, 16)
     lane.ingest()
     lane.detect()
@@ -152,21 +146,17 @@ def test_hole_across_the_cutover_is_reread_in_two_parts(lanes: Lanes) -> None:
     lane.produce([event(n, amount=n) for n in range(5)])
     read_all(lane)
     lane.produce([event(n, amount=n) for n in range(5, 10)])
-    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land_batch", fail)
-        with pytest.raises(TransientError):
-            driver.turn()
+    die_after(lane, Step.INCREMENTED)
     change_contract(lane)
-    cutovers = list_cutovers(migrate(lane))
+    cutovers = list_cutovers(lane.migrate())
     assert cutovers == {0: 10}
     lane.produce([event(n, amount=n) for n in range(10, 25)])
     skip_to(lane, 17)
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     assert list_gaps(lane) == [(5, 17, "lost")]
     lane.toml.write_text(lane.toml.read_text().replace("value.at + 60000", "value.at + 120000"))
     with pytest.raises(UsageError, match=f"onceover holes {lane.name}"):
-        migrate(lane)
+        lane.migrate()
     lane.toml.write_text(lane.toml.read_text().replace("value.at + 120000", "value.at + 60000"))
     detection = lane.detect()
     assert [one.rpartition(":")[2] for one in detection.read_again] == ["5-17"]

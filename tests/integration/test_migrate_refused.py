@@ -7,14 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.cutover import change_contract, compute_expected, list_cutovers, migrate
-from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import replay, wait_for_lease_end
+from tests.integration.cutover import change_contract, compute_expected, list_cutovers
+from tests.integration.lane import Lane, Lanes, event
+from tests.integration.planted_failures import land_twice, wait_for_lease_end
 
 from onceover.detection.certify import certify_from_ledger
 from onceover.detection.evidence import read_evidence
@@ -30,8 +29,7 @@ from onceover.repair.job import RepairOutcome, RepairRun
 from onceover.repair.progress import WindowProgress
 from onceover_local.stack.process import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
-Lanes = Callable[..., Lane]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 
 
 def repair_as(lane: Lane, entry: RegisteredPipeline, request_id: int) -> RepairOutcome:
@@ -48,8 +46,7 @@ def repair_as(lane: Lane, entry: RegisteredPipeline, request_id: int) -> RepairO
 
 def test_migration_is_refused_for_other_keys_and_beside_ingest(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(1)])
-    lane.ingest()
+    lane.land([event(1)])
     text = lane.toml.read_text()
     for old, new, why in (
         ("window_minutes = 5", "window_minutes = 10", "window_minutes"),
@@ -59,36 +56,32 @@ def test_migration_is_refused_for_other_keys_and_beside_ingest(lanes: Lanes) -> 
     ):
         lane.toml.write_text(text.replace(old, new))
         with pytest.raises(UsageError, match=f"{why}; put it back, or give .* a pipeline name of its own"):
-            migrate(lane)
+            lane.migrate()
     lane.toml.write_text(text)
     with lane.driver():
         change_contract(lane)
         with pytest.raises(BusyError, match="stop that one first"):
-            migrate(lane)
-        assert migrate(lane, write=False).new == 2, "where it would lie can be asked at any time"
+            lane.migrate()
+        assert lane.migrate(write=False).new == 2, "where it would lie can be asked at any time"
     with lane.ledger() as reader, reader.transaction():
         reader.execute(f"SELECT count(*) FROM aggregates.{lane.name}")
         with pytest.raises(BusyError, match="nothing was changed, retry when"):
-            migrate(lane)
+            lane.migrate()
     assert lane.registered().contract_version == 1
-    assert migrate(lane).new == 2
+    assert lane.migrate().new == 2
 
 
 def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(5)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n, amount=n) for n in range(5)])
     first, before = lane.detect().request_id or 0, lane.registered()
     assert repair_as(lane, before, first) == RepairOutcome(published=1)
     change_contract(lane)
-    cutovers = list_cutovers(migrate(lane))
+    cutovers = list_cutovers(lane.migrate())
     with lane.open() as context:
         confirmed = confirmation.confirm(context, first).confirmed
     assert len(confirmed) == 1, "read back by the columns that there were"
-    lane.produce([event(n, amount=n) for n in range(4)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n, amount=n) for n in range(4)])
     wrong, request_id = lane.aggregates(), lane.detect().request_id or 0
     with lane.ledger() as ledger:
         seen = read_evidence(ledger, lane.name, None, None, True)
@@ -108,8 +101,7 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
 
 def test_killed_migration_leaves_nothing_and_is_repeated(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(5)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(5)])
     change_contract(lane)
     command = [str(Path(sys.executable).with_name("onceover")), "pipelines", "migrate", lane.name, "--json"]
     command += ["--reason", "a test"]

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import append, expire, list_gaps
-from tests.integration.test_identity import recreate
+from tests.integration.lane import Lane, Lanes, event
+from tests.integration.planted_failures import append, expire, list_gaps, recreate, skip_to
 from tests.raw_lines import change_record, encode_append
 from typer.testing import CliRunner
 
 from onceover.cli.app import app
-from onceover.config.endpoints import address
 from onceover.ledger import drivers
 from onceover.model.finding_kinds import Kind
 from onceover.offset_stores import CorruptOffsetsError, open_store
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 RIGHT = {(0.0, "a"): (5, 10, 4), (5.0, "a"): (5, 35, 9)}
 
 
@@ -37,20 +32,18 @@ def onceover(*words: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("store", ["file", "postgres"])  # the others': tests/onceover_demo/test_experiments.py
+# The other stores': tests/onceover_demo/test_experiments.py.
+@pytest.mark.parametrize("store", [pytest.param("file", marks=pytest.mark.rare), "postgres"])
 def test_driver_resumes_where_the_last_one_stopped(over: Lanes, store: str) -> None:
     lane = over(store)
-    lane.produce([event(n, amount=n) for n in range(7)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(7)])
     assert read_stored(lane) == {0: 7}
-    lane.produce([event(n, amount=n) for n in range(7, 10)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(7, 10)])
     assert read_stored(lane) == {0: 10}
     assert lane.aggregates() == RIGHT
     assert len(list(lane.lines())) == 10
     recreate(lane)
-    lane.produce([event(n, "new") for n in range(15)])
-    lane.ingest()
+    lane.land([event(n, "new") for n in range(15)])
     ids = [(x.record.source, x.record.offset) for _, x in lane.lines()]
     assert len(ids) == len(set(ids)) == 25, "from the new log's start, though 10 lies within it"
     assert read_stored(lane) == {0: 15}
@@ -58,8 +51,7 @@ def test_driver_resumes_where_the_last_one_stopped(over: Lanes, store: str) -> N
 
 def test_start_without_a_store_rereads_and_repair_counts_once(over: Lanes) -> None:
     lane = over("none")
-    lane.produce([event(n, amount=n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(10)])
     lane.ingest()
     assert len(list(lane.lines())) == 20
     lane.repair(lane.detect().request_id or 0)
@@ -67,11 +59,9 @@ def test_start_without_a_store_rereads_and_repair_counts_once(over: Lanes) -> No
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_start_at_the_end_without_a_store_skips_reread_records(over: Lanes) -> None:
     lane = over("none", first_start="latest")
-    lane.produce([event(0)])
-    lane.ingest()
+    lane.land([event(0)])
     lane.produce([event(n, amount=n) for n in range(10)])
     with lane.driver() as driver:
         assert driver.turn().records == 0
@@ -82,12 +72,10 @@ def test_start_at_the_end_without_a_store_skips_reread_records(over: Lanes) -> N
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_records_expired_before_a_known_groups_start_are_a_hole(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
-    with lane.driver() as driver:
-        driver._offsets.store.save({0: 3}, "")  # another consumer stopped there
+    skip_to(lane, 3)  # another consumer stopped there
     expire(lane, 5)
     with lane.driver() as driver:
         assert driver.turn().records == 5
@@ -95,11 +83,9 @@ def test_records_expired_before_a_known_groups_start_are_a_hole(lanes: Lanes) ->
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_log_shorter_than_the_stored_offset_is_a_finding(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(10)])
     with lane.driver() as driver:
         driver._offsets.store.save({0: 12}, "")
         driver.turn()
@@ -111,22 +97,21 @@ def test_log_shorter_than_the_stored_offset_is_a_finding(lanes: Lanes) -> None:
         lane.produce([event(n) for n in (10, 11)])
         driver.turn()
     assert lane.detect().findings == ()
-    with lane.ledger() as ledger:
-        noted = ledger.execute("SELECT kind, resolved_at IS NOT NULL AS over FROM onceover.finding WHERE pipeline = %s "
-                               "AND window_start IS NULL", [lane.name]).fetchall()  # fmt: skip
+    noted = lane.query(
+        "SELECT kind, resolved_at IS NOT NULL AS over FROM onceover.finding WHERE pipeline = %s "
+        "AND window_start IS NULL",
+        [lane.name],
+    )
     assert [tuple(row.values()) for row in noted] == [("truncated log", True)]
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
     lane = over("file", partitions=2)
     for kafka_partition in (0, 1):
         lane.produce([event(n) for n in range(5)], kafka_partition)
     lane.ingest()
-    admin = AdminClient({"bootstrap.servers": address("kafka")})
-    admin.delete_topics([lane.topic])[lane.topic].result(30)
-    admin.create_topics([NewTopic(lane.topic, 2, 1, config={"retention.ms": "-1"})])[lane.topic].result(30)
+    recreate(lane, 2)
     for kafka_partition in (0, 1):
         lane.produce([event(n, "new") for n in range(8)], kafka_partition)
     code, stdout, _ = onceover("offsets", lane.name, "show")
@@ -139,11 +124,9 @@ def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> None:
     lane = over("kafka")
-    lane.produce([event(n, amount=n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(10)])
     code, stdout, _ = onceover("offsets", lane.name, "show", "--json")
     (row,) = json.loads(stdout)["kafka_partitions"]
     assert (code, row["stored"], row["earliest"], row["end"], row["frontier"]) == (0, 10, 0, 10, 10)
@@ -184,9 +167,10 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
     assert read_stored(lane) == {0: 10}
     lane.produce([event(3, amount=100)])
     assert sum(p.records for p in lane.ingest()) == 1
-    with lane.ledger() as ledger:
-        changes = ledger.execute("SELECT why, detail FROM onceover.action WHERE pipeline = %s AND kind = 'set offsets' "
-                                 "ORDER BY action_id", [lane.name]).fetchall()  # fmt: skip
+    changes = lane.query(
+        "SELECT why, detail FROM onceover.action WHERE pipeline = %s AND kind = 'set offsets' ORDER BY action_id",
+        [lane.name],
+    )
     changed = ((row["why"], row["detail"]) for row in changes)
     assert [(each["store"], why, each["before"], each["after"]) for why, each in changed] == [
         ("kafka", "read again", {"0": 10}, {"0": 4}),
@@ -196,12 +180,10 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_line_past_the_end_of_a_log_counts(over: Lanes) -> None:
     """A ledger that was restored from before a cut knows no end that reaches the line."""
     lane = over("postgres")
-    lane.produce([event(n % 5, amount=n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n % 5, amount=n) for n in range(10)])
     own = next(each for _, each in lane.lines())
     append(lane, 0, encode_append(change_record(own, offset=12, value=event(0, amount=100))))
     assert lane.repair(lane.detect().request_id or 0).failed == ()
@@ -215,11 +197,9 @@ def test_line_past_the_end_of_a_log_counts(over: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_corrupt_store_stops_the_driver_and_is_reset_by_hand(over: Lanes) -> None:
     lane = over("file")
-    lane.produce([event(n, amount=n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(10)])
     with lane.open() as context, closing(open_store("file", context)) as store:
         Path(store.place).write_text("0 1")
     with lane.driver() as driver, pytest.raises(CorruptOffsetsError, match=f"onceover offsets {lane.name} set"):

@@ -17,7 +17,7 @@ from tests.integration import (
     test_reread,
     test_retention,
 )
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lanes, event
 from tests.integration.lane_fixtures import put_on_hbase
 from tests.listening import LOOPBACKS, list_heard
 
@@ -25,7 +25,7 @@ from onceover.config.endpoints import address
 from onceover.model.window import from_ms
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 lane = test_retention.lane
 AGAIN = (
     test_audit.test_audit_agrees_after_repair_and_names_each_difference,
@@ -63,15 +63,14 @@ globals().update({test.__name__: mark(test) for test in AGAIN})
 
 
 @pytest.fixture
-def lanes(lanes: Callable[..., Lane], stack: Stack) -> Callable[..., Lane]:
+def lanes(lanes: Lanes, stack: Stack) -> Lanes:
     """Return a maker of lanes whose raw is on HBase."""
     return put_on_hbase(lanes, stack)
 
 
-def test_line_is_found_by_the_rows_that_the_docs_name(lanes: Callable[..., Lane]) -> None:
+def test_line_is_found_by_the_rows_that_the_docs_name(lanes: Lanes) -> None:
     made = lanes(most=5)
-    made.produce([event(n) for n in range(10)])
-    made.ingest()
+    made.land([event(n) for n in range(10)])
     host, port = address("hbase").split(":")
     with closing(happybase.Connection(host, int(port), timeout=30_000)) as connection:
         table = connection.table("onceover_raw")
@@ -81,7 +80,7 @@ def test_line_is_found_by_the_rows_that_the_docs_name(lanes: Callable[..., Lane]
     assert [cell.count(b'"amount": 1') for cell in cells] == [5], "whole lines"
 
 
-def test_hbase_and_drivers_listen_on_loopback_only(lanes: Callable[..., Lane], stack: Stack) -> None:
+def test_hbase_and_drivers_listen_on_loopback_only(lanes: Lanes, stack: Stack) -> None:
     stack.up(["zookeeper"])
     groups = {"hbase", "zookeeper"}
     up = [each.pid for each in stack.list_statuses() if each.group in groups and each.pid is not None]
@@ -93,10 +92,9 @@ def test_hbase_and_drivers_listen_on_loopback_only(lanes: Callable[..., Lane], s
     assert set.union(*heard.values()) <= LOOPBACKS
 
 
-def test_rows_that_another_program_put_stop_no_reader(lanes: Callable[..., Lane]) -> None:
+def test_rows_that_another_program_put_stop_no_reader(lanes: Lanes) -> None:
     made = lanes()
-    made.produce([event(n) for n in range(10)])
-    made.ingest()
+    made.land([event(n) for n in range(10)])
     host, port = address("hbase").split(":")
     name = f"n:{made.layout.window_file(from_ms(NOON_MS))}".encode()
     with closing(happybase.Connection(host, int(port), timeout=30_000)) as connection:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import count_certified
+from confluent_kafka import Producer
+from tests.integration.lane import Lane, Lanes, event
+from tests.integration.planted_failures import count_certified, expire
 
 from onceover.cli.doctor import check_kafka
 from onceover.config.endpoints import address
@@ -45,7 +43,7 @@ def read_progress(lane: Lane) -> list[tuple[int, int, int | None, bool]]:
     return [(p.lag, p.hidden, p.first_hidden, p.hidden_since is not None) for p in seen.kafka_partitions.values()]
 
 
-def test_open_transaction_closes_no_window_and_is_named(lanes: Callable[..., Lane]) -> None:
+def test_open_transaction_closes_no_window_and_is_named(lanes: Lanes) -> None:
     lane = lanes(partitions=2)
     for kafka_partition in range(2):
         lane.produce([event(0), event(1)], kafka_partition)
@@ -69,9 +67,10 @@ def test_open_transaction_closes_no_window_and_is_named(lanes: Callable[..., Lan
     where = f"--topic {lane.topic} --partition 1"
     ((state, what), _), (_, other) = ask_doctor(lane), ask_doctor(lane)
     assert (state, f"abort {where} --start-offset 2" in other[1]) == ("note", True), other
-    with lane.ledger() as ledger:
-        ledger.execute("UPDATE onceover.kafka_partition SET hidden_since = hidden_since - interval '1 hour' "
-                       "WHERE pipeline = %s", [lane.name])  # fmt: skip
+    lane.query(
+        "UPDATE onceover.kafka_partition SET hidden_since = hidden_since - interval '1 hour' WHERE pipeline = %s",
+        [lane.name],
+    )
     assert [state for state, _ in ask_doctor(lane)] == ["wrong"] * 2, what
 
     producers[0].commit_transaction(30)
@@ -85,7 +84,8 @@ def test_open_transaction_closes_no_window_and_is_named(lanes: Callable[..., Lan
     assert (detected.findings, count_certified(lane)) == ((), 2), "and is no loss"
 
 
-def test_records_deleted_after_the_plan_cost_no_driver(lanes: Callable[..., Lane]) -> None:
+@pytest.mark.rare
+def test_records_deleted_after_the_plan_cost_no_driver(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(4)])
     stop, done = threading.Event(), list[Progress]()
@@ -100,8 +100,7 @@ def test_records_deleted_after_the_plan_cost_no_driver(lanes: Callable[..., Lane
 
         def delete_first(*planned: Any) -> Any:
             driver._work = work
-            admin = AdminClient({"bootstrap.servers": address("kafka")})
-            next(iter(admin.delete_records([TopicPartition(lane.topic, 0, 2)]).values())).result(30)
+            expire(lane, 2)
             return work(*planned)
 
         driver._work = delete_first

@@ -7,15 +7,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.airflow_home import DAGS, name_airflow_home
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.open_counts import OpenCounts, count_opens
-from tests.integration.planted_failures import replay
+from tests.integration.planted_failures import land_twice
 from tests.integration.program import run
 
 from onceover.config.endpoints import address, pipelines_folder
@@ -43,12 +42,10 @@ print(json.dumps(made.execute(context)))
 
 
 @pytest.fixture
-def lane(lanes: Callable[..., Lane]) -> Lane:
+def lane(lanes: Lanes) -> Lane:
     """A pipeline with a deadline and a retention, and a window that was landed twice."""
     made = lanes(more='[repair]\ndeadline = "1d"\n[storage]\nretention = "400d"')
-    made.produce([event(1)])
-    replay(made)
-    made.ingest()
+    land_twice(made, [event(1)])
     return made
 
 
@@ -70,7 +67,6 @@ def run_task(dag: str, operator: str, params: dict[str, Any], **fields: object) 
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_cli_repair_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: OpenCounts) -> None:
     done = run("repair", lane.name, "--from", TIMES["from"], "--to", TIMES["to"], "--reason", "a test", "--json")
     assert done.returncode == 0, done.stderr
@@ -79,7 +75,6 @@ def test_cli_repair_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: 
 
 
 @pytest.mark.airflow
-@pytest.mark.rare
 @pytest.mark.largest
 def test_dag_task_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: OpenCounts) -> None:
     name_airflow_home()

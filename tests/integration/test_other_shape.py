@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane
+from tests.integration.lane import NOON_MS, Lanes
 from tests.integration.planted_failures import replay
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 PAYMENTS = """
 [contract]
 topic = "{topic}"
@@ -44,7 +43,7 @@ def payment(at: str, net: str, shop: str | None = "a", method: str = "card", ite
     return text.replace('"net": 0', f'"net": {net}').encode()
 
 
-def test_pipeline_of_another_shape_goes_through_the_whole_loop(lanes: Callable[..., Lane]) -> None:
+def test_pipeline_of_another_shape_goes_through_the_whole_loop(lanes: Lanes) -> None:
     lane = lanes(PAYMENTS, partitions=3)
     good = [
         payment("12:00:00", "10.10", "b", "cash", 1),

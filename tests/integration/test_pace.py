@@ -6,14 +6,13 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from tests.integration.lane import EVENTS, Lane, event
+from tests.integration.lane import EVENTS, Lane, Lanes, event
 
 from onceover.errors import TransientError
 from onceover.ingest.driver import Ingest
 from onceover.ingest.report import Progress
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
 def make_toml(interval: str, more: str) -> str:
@@ -51,11 +50,9 @@ def test_backlog_in_waiting_batches_leaves_every_window_right(lanes: Lanes, cont
     full = [progress for progress in done if progress.batch_id is not None]
     assert full[0].records == (700 if control == "none" else 400), "200 a second of each Kafka partition"
     assert all(progress.records <= 700 for progress in full)
-    with lane.ledger() as ledger:
-        rows = ledger.execute(
-            "SELECT scheduling_delay_ms AS waited FROM onceover.batch WHERE pipeline = %s ORDER BY batch_id",
-            [lane.name],
-        ).fetchall()
+    rows = lane.query(
+        "SELECT scheduling_delay_ms AS waited FROM onceover.batch WHERE pipeline = %s ORDER BY batch_id", [lane.name]
+    )
     assert [round(progress.waited_seconds * 1000) for progress in full] == [row["waited"] for row in rows]
     assert {progress.rate is None for progress in full} == {control == "none"}
 
@@ -67,8 +64,7 @@ def test_submitted_batch_follows_and_a_stop_leaves_it_in_the_log(lanes: Lanes) -
     with lane.driver() as driver:
         (first,) = run(driver, lambda progress: progress.waiting > 3)
     assert (first.records, first.lag) == (10, {0: 90})
-    with lane.ledger() as ledger:
-        (row,) = ledger.execute("SELECT count(*) AS n FROM onceover.batch WHERE pipeline = %s", [lane.name]).fetchall()
+    (row,) = lane.query("SELECT count(*) AS n FROM onceover.batch WHERE pipeline = %s", [lane.name])
     assert row["n"] == 1, "waiting batches are in the log only"
     with lane.driver() as driver:
         done = run(driver, lambda progress: progress.lag == {0: 0})

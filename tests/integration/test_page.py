@@ -118,11 +118,10 @@ def test_link_to_a_run_leaves_the_frame(scene: Scene, airflow: AirflowRest, tmp_
 
 
 def test_ten_thousand_failed_windows_are_one_line_and_one_strip(scene: Scene) -> None:
-    with scene.lane.ledger() as ledger:
-        columns = ", ".join(row["name"] for row in ledger.execute(_COLUMNS))
-        more = {"pipeline": scene.lane.name, "first": FIRST, "more": 10_000}
-        ledger.execute(_MORE_WINDOWS.replace("COLUMNS", columns), more)
-        ledger.execute("ANALYZE")  # as autovacuum does within a minute of so many new rows
+    columns = ", ".join(row["name"] for row in scene.lane.query(_COLUMNS))
+    more = {"pipeline": scene.lane.name, "first": FIRST, "more": 10_000}
+    scene.lane.query(_MORE_WINDOWS.replace("COLUMNS", columns), more)
+    scene.lane.query("ANALYZE")  # as autovacuum does within a minute of so many new rows
     visit = scene.visit()
     main = visit.open(scene.lane.name)
     visit.tab.locator("#strip[data-drawn]").wait_for()

@@ -79,11 +79,11 @@ def test_repair_that_fails_ends_in_words(scene: Scene) -> None:
     visit = scene.visit()
     visit.open(f"{scene.lane.name}/{FIRST}")
     visit.tab.get_by_label("Reason").fill("numbers look doubled")
-    with scene.lane.ledger() as ledger:  # as a batch that lands there meanwhile
-        ledger.execute(
-            'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
-            [scene.lane.name, ONE.start],
-        )
+    # as a batch that lands there meanwhile
+    scene.lane.query(
+        'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
+        [scene.lane.name, ONE.start],
+    )
     said = follow(visit, "Repair 1 window")
     expect(said).to_contain_text("The run failed")
     expect(said).to_contain_text("changed since you looked")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.integration.lane import EVENTS, Lane, event
-from tests.integration.poison import read_reasons
+from tests.integration.lane import EVENTS, Lanes, event
 from tests.integration.releases import release
 
 from onceover.cli.doctor import check_kafka
@@ -23,7 +22,8 @@ DEEP = "ab " * 66_000
 """A key of 200,000 characters: Java's regular expressions recurse once a character or two."""
 
 
-def test_record_that_overflows_the_stack_is_quarantined_alone(lanes: Callable[..., Lane]) -> None:
+@pytest.mark.rare
+def test_record_that_overflows_the_stack_is_quarantined_alone(lanes: Lanes) -> None:
     lane = lanes(REGEX, partitions=2)
     lane.produce([event(1, "a"), event(1, DEEP, 100), event(2, "b"), event(2, DEEP, 100), event(3, "a", 2)])
     lane.produce([event(4, "a")], kafka_partition=1)
@@ -35,23 +35,22 @@ def test_record_that_overflows_the_stack_is_quarantined_alone(lanes: Callable[..
         lane.produce([event(4, "a")], kafka_partition=1)
         assert "-0:0-5 waits while it is searched" in format_progress(driver.turn())
         turn_until(driver, lambda: lane.aggregates()[0.0, "a"][0] == 2)
-        assert read_reasons(lane) == {}, "the search goes on, and did not hold up the other Kafka partition"
-        turn_until(driver, lambda: len(read_reasons(lane)) == 2)
-    assert read_reasons(lane) == {(0, 1): "SQL failed: key kind", (0, 3): "SQL failed: key kind"}
+        assert lane.reasons() == {}, "the search goes on, and did not hold up the other Kafka partition"
+        turn_until(driver, lambda: len(lane.reasons()) == 2)
+    assert lane.reasons() == {(0, 1): "SQL failed: key kind", (0, 3): "SQL failed: key kind"}
     lane.ingest()
     assert lane.aggregates() == {(0.0, "a"): (4, 5, 2), (0.0, "b"): (1, 1, 1)}
     assert lane.audit()["equal"]
     with lane.open() as context:
         known = list_quarantined_poison(context, lane.registered().contracts.versions)
-    assert {(0, each.offset): each.reason for each in known} == read_reasons(lane), "a lost ledger finds them in raw"
+    assert {(0, each.offset): each.reason for each in known} == lane.reasons(), "a lost ledger finds them in raw"
 
 
 @pytest.mark.rare
-def test_release_leaves_a_record_that_overflows_the_stack(lanes: Callable[..., Lane]) -> None:
+def test_release_leaves_a_record_that_overflows_the_stack(lanes: Lanes) -> None:
     lane = lanes(EVENTS.replace('["at", "kind"]', '["at", "kind", "amount"]'))
     without = [event(n, kind).replace(b', "amount": 1', b"") for n, kind in ((1, "a"), (2, DEEP), (3, "b"))]
-    lane.produce(without)
-    lane.ingest()
+    lane.land(without)
     text = lane.toml.read_text().replace('["at", "kind", "amount"]', '["at", "kind"]')
     lane.toml.write_text(text.replace('"value.kind"', KEY))
     lane.migrate()

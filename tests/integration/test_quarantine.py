@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, date, datetime
 
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lanes, event
 from tests.integration.program import as_json, run
 
 pytestmark = pytest.mark.stack
 
 
-def test_quarantine_is_listed_by_day_and_reason_and_shown_safely(lanes: Callable[..., Lane]) -> None:
+def test_quarantine_is_listed_by_day_and_reason_and_shown_safely(lanes: Lanes) -> None:
     lane = lanes()
     assert "nothing is in quarantine" in run("quarantine", lane.name, "list").stdout
     lane.produce([event(1), b"\x1b[31m{red", event(2)], key=b"\xff\x00k")
-    lane.produce([b'{"kind": "x"}', b"long " * 100])
-    lane.ingest()
+    lane.land([b'{"kind": "x"}', b"long " * 100])
     days = {datetime.now(UTC).date(), date.fromisoformat(as_json("quarantine", lane.name, "list")["days"][0]["day"])}
     listed = as_json("quarantine", lane.name, "list")
     assert listed["records"] == 3
@@ -38,10 +36,9 @@ def test_quarantine_is_listed_by_day_and_reason_and_shown_safely(lanes: Callable
 
 
 @pytest.mark.rare
-def test_sweep_reports_quarantine_that_lost_records(lanes: Callable[..., Lane]) -> None:
+def test_sweep_reports_quarantine_that_lost_records(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([b"rubbish", b"more rubbish"])
-    lane.ingest()
+    lane.land([b"rubbish", b"more rubbish"])
     assert lane.sweep().quarantine == ()
     ((day, length),) = lane.files().list_quarantine_days().items()
     path = lane.layout.quarantine_file(day)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -15,7 +15,7 @@ from tests.integration.cutover import (
     produce_both,
 )
 from tests.integration.extras import accept_loss, repair
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, Rows, event
 from tests.integration.other_ledger import copy_ledger
 from tests.integration.planted_failures import append, count_certified, expire, list_gaps, minutes
 from tests.integration.program import run
@@ -24,19 +24,15 @@ from tests.integration.releases import compute_expected as compute_released
 from tests.integration.test_ledger_rebuild import certify
 from tests.raw_lines import change_record, encode_append
 
-from onceover.config.endpoints import address
 from onceover.errors import ContractChangedError, TerminalError, UsageError
-from onceover.ledger.database import connect
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import format_moment
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
-Lanes = Callable[..., Lane]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 
 
 def lose_ledger() -> None:
-    with connect(address("postgres"), "test") as ledger:
-        ledger.execute("DROP SCHEMA onceover CASCADE")
+    lose_ledger()
 
 
 def list_contract_files(lane: Lane) -> list[str]:
@@ -47,13 +43,12 @@ def repair_all(lane: Lane) -> int:
     """Repair all windows by force; return how many records counted by VALUE."""
     done = lane.repair(lane.detect(minutes(0, 60), force=True).request_id or 0)
     assert done.failed == ()
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            'SELECT sum(c.by_value) AS n FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
-            "WHERE w.pipeline = %s",
-            [lane.name],
-        ).fetchone()
-    return int(row["n"]) if row else -1
+    (row,) = lane.query(
+        'SELECT sum(c.by_value) AS n FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
+        "WHERE w.pipeline = %s",
+        [lane.name],
+    )
+    return int(row["n"])
 
 
 def migrated(lane: Lane) -> Mapping[int, int]:
@@ -63,8 +58,7 @@ def migrated(lane: Lane) -> Mapping[int, int]:
     change_contract(lane)
     cutovers = list_cutovers(lane.migrate())
     produce_both(lane, 10, 18)
-    lane.produce([b"rubbish"], 1)
-    lane.ingest()
+    lane.land([b"rubbish"], 1)
     return cutovers
 
 
@@ -90,7 +84,7 @@ def test_rebuilt_ledger_has_the_contracts_and_cutovers_of_raw(lanes: Lanes) -> N
     assert [name[:3] for name in list_contract_files(lane)] == ["V1-", "V2-", "V3-"]
 
 
-def compute_expected_of(lane: Lane, cutovers: Mapping[int, int]) -> dict[tuple[object, ...], tuple[object, ...]]:
+def compute_expected_of(lane: Lane, cutovers: Mapping[int, int]) -> Rows:
     """Return the log's aggregates as `compute_expected` does, without the record that is none."""
     log = lane.log()
     with pytest.MonkeyPatch.context() as patch:
@@ -124,8 +118,7 @@ def test_rebuild_needs_the_contract_of_each_line(lanes: Lanes) -> None:
     other = replace(change_record(held, offset=7_000), contract="V9-0123456789abcdef")
     stranger = change_record(other, source=KafkaPartition("0badcafe", 0))
     path = lane.layout.window_file(minutes(0, 5).start)
-    with client.read(path) as reader:
-        whole = reader.read()
+    whole = lane.read(path)
     append(lane, 0, encode_append(stranger) + encode_append(other))
     with pytest.raises(TerminalError, match=rf"raw has 1 lines of V9-0123456789abcdef, as in {path}"):
         lane.rebuild()
@@ -138,8 +131,7 @@ def test_rebuild_needs_the_contract_of_each_line(lanes: Lanes) -> None:
 
 def test_released_lines_keep_their_contract_without_quarantine(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([make_nameless(n, n) if n % 3 else event(n, amount=n) for n in range(10)])
-    lane.ingest()
+    lane.land([make_nameless(n, n) if n % 3 else event(n, amount=n) for n in range(10)])
     accept_nameless(lane)
     assert len(release(lane).ids) > 0
     lane.produce([make_nameless(12)])
@@ -158,17 +150,14 @@ def test_released_lines_keep_their_contract_without_quarantine(lanes: Lanes) -> 
 
 def test_ledger_older_than_a_migration_counts_after_it(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes(most=10)
-    lane.produce([event(n, amount=n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(10)])
     repair(lane)
     backup, old = copy_ledger(), lane.toml.read_text()
-    lane.produce([event(n, amount=n) for n in range(10, 20)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(10, 20)])
     change_contract(lane)
     cutovers = list_cutovers(lane.migrate())
     assert cutovers == {0: 20}
-    lane.produce([event(n, amount=n) for n in range(13, 23)] + [b"rubbish"])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(13, 23)] + [b"rubbish"])
     repair(lane)
     right, new, lines = lane.aggregates(), lane.toml.read_text(), lane.lines()
     assert right == compute_expected_of(lane, cutovers)
@@ -192,8 +181,7 @@ def test_ledger_older_than_a_migration_counts_after_it(lanes: Lanes, monkeypatch
         lane.migrate()
     lane.toml.write_text(new)
     assert list_cutovers(lane.migrate()) == cutovers, "as the file beside raw says"
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     assert list_gaps(lane) == [(10, 31, "expired")]
     accept_loss(lane, 10, 31)
     lane.ingest()

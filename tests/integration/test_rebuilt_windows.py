@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from tests.integration.compaction import FIVE_PAST, NOON, expire_text, make_certified_lane, read_compacted, spoil_rows
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import (
     append,
     delete_window,
@@ -18,8 +17,9 @@ from tests.integration.planted_failures import (
     lose_ledger,
     minutes,
     produce_transaction,
+    read_certificates,
 )
-from tests.integration.test_ledger_rebuild import certify, read_certificates
+from tests.integration.test_ledger_rebuild import certify
 from tests.raw_lines import encode_append
 
 from onceover.config.endpoints import address
@@ -41,7 +41,6 @@ from onceover.recovery.rebuild_ledger import KnownLogs, write_ledger
 from onceover.spark.contract_check import check_contract
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
 def list_states(lane: Lane) -> list[object]:
@@ -62,8 +61,7 @@ def test_rows_without_raw_stay_when_a_late_record_lands(lanes: Lanes) -> None:
     (hole,) = result.written.holes
     with lane.open() as context:
         assert accept_loss(context, hole, minutes(0, 5), "test", "retention deleted it")[0] == (hole,)
-    lane.produce([event(2, amount=100)])
-    lane.ingest()
+    lane.land([event(2, amount=100)])
     lane.repair(lane.detect().request_id or 0)
     assert list_states(lane) == ["expired", "certified"]
     assert lane.aggregates() == before | {(0.0, "a"): (6, 110, 100)}
@@ -75,8 +73,7 @@ def test_rows_outlive_raw_of_a_late_record_alone(lanes: Lanes) -> None:
     lane.produce([event(n, amount=n) for n in range(10)])
     certify(lane)
     assert expire_text(lane) == 2
-    lane.produce([event(2, amount=100)])
-    lane.ingest()
+    lane.land([event(2, amount=100)])
     before = lane.aggregates()
     assert before[(0.0, "a")] == (6, 110, 100), "five expired, and the late one"
     expire(lane, 10)
@@ -99,8 +96,7 @@ def test_rows_of_a_half_lost_window_are_never_replaced(lanes: Lanes) -> None:
     expire(lane, 2)  # the log begins in the middle of the window without raw
     lose_ledger()
     assert lane.rebuild().written.expired == 1
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     lane.repair(lane.detect().request_id or 0)  # reads again what the log holds: records 2 to 4
     accept_gap(lane)
     lane.ingest()
@@ -148,7 +144,6 @@ def test_rows_read_again_by_ingest_are_certified_by_reread(lanes: Lanes) -> None
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_compacted_windows_are_rebuilt_from_their_files(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
     aggregates = lane.aggregates()
@@ -235,8 +230,7 @@ def test_control_markers_in_the_log_are_no_holes(lanes: Lanes) -> None:
     before = lane.aggregates()
     lose_ledger()
     assert lane.rebuild().written.holes == ()
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     lane.repair(lane.detect().request_id or 0)  # reads the last marker, before which the stored offset is no longer
     certify(lane)
     assert lane.aggregates() == before
@@ -247,7 +241,7 @@ def test_half_registered_ledger_is_rebuilt_whole(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(20)])
     before, aggregates = certify(lane), lane.aggregates()
-    generation = next(line.record.source.generation for _, line in lane.lines())
+    generation = lane.source().generation
     lose_ledger()
     with pytest.raises(RootRefusedError, match="ledger rebuild"), lane.driver():
         pass

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from tests.integration.compaction import list_states
-from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import minutes, replay
+from tests.integration.lane import NOON_MS, Lanes, event
+from tests.integration.planted_failures import land_twice, minutes
 
 from onceover.errors import ContractChangedError
-from onceover.ledger import expiries
-from onceover.model.finding_kinds import Kind
 from onceover.model.window import from_ms
 from onceover.repair.proof import prove
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
 def test_repairs_of_one_window_publish_once(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(5)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n) for n in range(5)])
+    counts = (
+        "SELECT (SELECT count(*) FROM onceover.finding) AS f, (SELECT count(*) FROM onceover.repair) AS r, "
+        "(SELECT count(*) FROM onceover.certificate) AS c"
+    )
+    before = lane.query(counts)
+    (row,) = lane.plan(minutes(0, 5))
+    assert lane.query(counts) == before, "a dry run writes nothing"
+    assert (row.lines, row.counted, row.distinct, row.as_dict()["change"]) == (10, 10, 5, -5)
+    assert row.bytes == len(lane.raw()["2026-03-01/1200.log"])
+
     first, second = lane.detect(), lane.detect(minutes(0, 5))
     assert first.request_id
     assert second.request_id
@@ -36,15 +39,13 @@ def test_repairs_of_one_window_publish_once(lanes: Lanes) -> None:
 @pytest.mark.rare
 def test_window_held_by_another_repair_is_not_reported_done(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(5)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n) for n in range(5)])
     request = lane.detect().request_id or 0
-    with lane.ledger() as ledger:
-        ledger.execute(
-            "UPDATE onceover.\"window\" SET claimed_by = 'request:9', claimed_until = now() + interval '1 minute' "
-            "WHERE pipeline = %s", [lane.name],
-        )  # fmt: skip
+    lane.query(
+        "UPDATE onceover.\"window\" SET claimed_by = 'request:9', claimed_until = now() + interval '1 minute' "
+        "WHERE pipeline = %s",
+        [lane.name],
+    )
     done = lane.repair(request)
     assert (done.left, done.unneeded) == ((("2026-03-01T12:00Z", "being repaired by request:9"),), ())
 
@@ -52,9 +53,7 @@ def test_window_held_by_another_repair_is_not_reported_done(lanes: Lanes) -> Non
 @pytest.mark.rare
 def test_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(5)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n) for n in range(5)])
     request = lane.detect().request_id or 0
     lane.produce([event(1)])
     with pytest.MonkeyPatch.context() as patch:
@@ -73,13 +72,10 @@ def test_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) ->
 
 def test_corrupt_file_fails_its_own_window_and_then_blocks_it(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(10)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(n) for n in range(10)])
     path = lane.layout.window_file(from_ms(NOON_MS))
     client = lane.hdfs()
-    with client.read(path) as reader:
-        content = reader.read()
+    content = lane.read(path)
     client.write(path, content.replace(b'"amount": 1', b'"amount": 9'), overwrite=True)  # same length, wrong hash
     for tries in range(1, 4):
         detection = lane.detect()
@@ -97,73 +93,9 @@ def test_corrupt_file_fails_its_own_window_and_then_blocks_it(lanes: Lanes) -> N
     assert lane.aggregates()[(0.0, "a")] == (5, 5, 1)
 
 
-def test_missing_raw_never_empties_a_window(lanes: Lanes) -> None:
-    lane = lanes()
-    lane.produce([event(n) for n in range(5)])
-    lane.ingest()
-    lane.detect()
-    before = lane.aggregates()
-    lane.hdfs().delete(lane.layout.window_file(from_ms(NOON_MS)))
-    detection = lane.detect(minutes(0, 5), force=True)
-    assert Kind.MISSING_FILE in [f.kind for f in detection.failed[0].findings]
-    assert lane.repair(detection.request_id or 0).confirmed == ()
-    assert lane.aggregates() == before
-    assert list_states(lane) == ["damaged"], "its certificate is valid, but raw would not give it again"
-    assert lane.explain(0)["state"] == "damaged"
-    with lane.ledger() as ledger:
-        assert expiries.list_expirable(ledger, lane.name, 0) == [], "retention keeps what is left of its raw"
-
-
-def test_offsets_ahead_leave_a_hole_and_close_no_window_beyond(lanes: Lanes) -> None:
-    lane = lanes(idle_after="1h")
-    lane.produce([event(n) for n in range(5)])
-    with lane.driver() as driver:
-        driver.turn()
-        lane.produce([event(n) for n in range(20, 60)])
-        driver._offsets.commit({0: 25})
-        assert driver.turn().lag == {0: 0}, "skipped offsets are a hole, not lag"
-    detection = lane.detect()
-    assert [f.kind for f in detection.findings] == [Kind.HOLE]
-    (gap,) = cast("list[dict[str, Any]]", detection.findings[0].evidence["gaps"])
-    assert (gap["offsets"][1:], gap["reason"]) == ([0, 5, 25], "lost")
-    assert (detection.judged, detection.open) == (0, 5)
-
-
-@pytest.mark.rare
-def test_torn_tail_costs_no_other_record(lanes: Lanes) -> None:
-    lane = lanes()
-    lane.produce([event(0)])
-    lane.ingest()
-    lane.hdfs().write(lane.layout.window_file(from_ms(NOON_MS)), b"\n00000001-00000-000000000000", append=True)
-    lane.produce([event(1)])
-    lane.ingest()
-    detection = lane.detect()
-    assert [f.kind for f in detection.failed[0].findings] == [Kind.UNACCOUNTED_BYTES, Kind.LATE]
-    confirmation = lane.repair(detection.request_id or 0)
-    assert len(confirmation.confirmed) == 1
-    assert lane.aggregates() == {(0.0, "a"): (2, 2, 1)}
-
-
 def test_changed_contract_is_refused_by_name(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(0)])
-    lane.ingest()
+    lane.land([event(0)])
     lane.toml.write_text(lane.toml.read_text().replace("window_minutes = 5", "window_minutes = 10"))
     with pytest.raises(ContractChangedError, match="window_minutes"):
         lane.detect()
-
-
-def test_dry_run_names_changes_and_writes_nothing(lanes: Lanes) -> None:
-    lane = lanes()
-    lane.produce([event(n) for n in range(10)])
-    replay(lane)
-    lane.ingest()
-    with lane.ledger() as ledger:
-        counts = "SELECT (SELECT count(*) FROM onceover.finding) AS f, (SELECT count(*) FROM onceover.repair) AS r, " \
-                 "(SELECT count(*) FROM onceover.certificate) AS c"  # fmt: skip
-        before = ledger.execute(counts).fetchone()
-        (row,) = lane.plan(minutes(0, 5))
-        assert ledger.execute(counts).fetchone() == before
-    assert (row.lines, row.counted, row.distinct) == (10, 10, 5)
-    assert row.bytes == len(lane.raw()["2026-03-01/1200.log"])
-    assert row.as_dict()["change"] == -5

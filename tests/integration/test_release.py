@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 
 import pytest
 from tests.integration.cutover import MINUTE_MS, assert_proved
 from tests.integration.extras import Death, accept_loss, die_after, repair
-from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import count_certified, expire, minutes, replay
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.planted_failures import count_certified, expire, lose_ledger, minutes, replay
 from tests.integration.program import as_json, run
 from tests.integration.releases import (
     accept_nameless,
@@ -25,17 +24,14 @@ from tests.integration.releases import (
 from tests.integration.test_ledger_rebuild import certify
 from tests.raw_lines import change_record, encode_append
 
-from onceover.config.endpoints import address
 from onceover.errors import BusyError, FencedError, TransientError
 from onceover.fault_points import FaultPoint, Step
-from onceover.ledger.database import connect
 from onceover.ledger.drivers import as_driver
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import from_ms
 from onceover.quarantine.release_job import CONFLICT, EXPIRED, UNACCOUNTED
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 
 
 @pytest.mark.rare
@@ -72,8 +68,7 @@ def test_release_lands_once_and_is_certified_without_repair(lanes: Lanes) -> Non
 @pytest.mark.rare
 def test_release_that_dies_after_its_append_blocks_no_window(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([make_nameless(n, n) for n in range(3)])
-    lane.ingest()
+    lane.land([make_nameless(n, n) for n in range(3)])
     accept_nameless(lane)
     with open_release(lane) as (ledger, run), as_driver(ledger, lane.name, "test") as epoch:
         found = run.plan(lane.files().list_quarantine_days(), None)
@@ -90,7 +85,6 @@ def test_release_that_dies_after_its_append_blocks_no_window(lanes: Lanes) -> No
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=11)
     produce_mixed(lane, 0, 20)
@@ -118,8 +112,7 @@ def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     accept_nameless(lane)  # nothing has changed
     lane.toml.write_text(lane.toml.read_text().replace("'none'", "'later'"))
     accept_nameless(lane)
-    lane.produce([make_nameless(26)])
-    lane.ingest()
+    lane.land([make_nameless(26)])
     again = lane.detect(minutes(0, 30), force=True)
     assert lane.repair(again.request_id or 0).failed == ()
     third = {**compute_expected(lane), (25.0, "later"): (1, 1, 1)}
@@ -134,11 +127,9 @@ def count_records(lane: Lane, window: str) -> int:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(1), make_nameless(2), make_nameless(3), make_nameless(8), event(9), event(16)])
-    lane.ingest()
+    lane.land([event(1), make_nameless(2), make_nameless(3), make_nameless(8), event(9), event(16)])
     lane.detect()
     day = next(iter(lane.files().list_quarantine_days()))
     (known,) = (found for _, found in lane.lines() if found.record.offset == 1)
@@ -147,11 +138,10 @@ def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     path = lane.layout.quarantine_file(day)
     lane.store().append(path, [encode_append(other, unlanded)])
     before = lane.raw()
-    with lane.ledger() as ledger:
-        ledger.execute(
-            'UPDATE onceover."window" SET expired_at = now() WHERE pipeline = %s AND window_start = %s',
-            [lane.name, from_ms(NOON_MS + 5 * MINUTE_MS)],
-        )
+    lane.query(
+        'UPDATE onceover."window" SET expired_at = now() WHERE pipeline = %s AND window_start = %s',
+        [lane.name, from_ms(NOON_MS + 5 * MINUTE_MS)],
+    )
     accept_nameless(lane)
     found = release(lane)
     assert found.left == {CONFLICT: 1, UNACCOUNTED: 1, EXPIRED: 1}
@@ -162,15 +152,13 @@ def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_quarantined_record_of_an_accepted_loss_is_released(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(1), make_nameless(2)])
     right = compute_expected(lane)
     die_after(lane, Step.APPENDED)
     expire(lane, 2)
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     accept_loss(lane, 0, 2)
     accept_nameless(lane)
     assert sum(release(lane).windows.values()) == 1
@@ -181,11 +169,9 @@ def test_quarantined_record_of_an_accepted_loss_is_released(lanes: Lanes) -> Non
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(1), make_nameless(2), make_nameless(3)])
-    lane.ingest()
+    lane.land([event(1), make_nameless(2), make_nameless(3)])
     accept_nameless(lane)
     with lane.driver():
         with pytest.raises(BusyError):
@@ -206,11 +192,9 @@ def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) ->
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(1), make_nameless(2), make_nameless(8), b"{"])
-    lane.ingest()
+    lane.land([event(1), make_nameless(2), make_nameless(8), b"{"])
     accept_nameless(lane)
     assert (run("quarantine", lane.name, "release").returncode, count_quarantined(lane)) == (2, (3, 0)), (
         "no reason was given"
@@ -232,7 +216,6 @@ def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> Non
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_lost_ledger_is_rebuilt_with_its_releases(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=11)
     produce_mixed(lane, 0, 20)
@@ -242,8 +225,7 @@ def test_lost_ledger_is_rebuilt_with_its_releases(lanes: Lanes) -> None:
     release(lane, most=5)
     before = certify(lane)
     assert (len(before), count_quarantined(lane)) == (4, (4, 12))
-    with connect(address("postgres"), "test") as ledger:
-        ledger.execute("DROP SCHEMA onceover CASCADE")
+    lose_ledger()
     rebuilt = as_json("ledger", "rebuild", lane.name)
     assert (rebuilt["windows"], rebuilt["records"], rebuilt["holes"]) == (4, 40, [])
     assert count_quarantined(lane) == (4, 12), "and none of them is released again"
@@ -254,14 +236,12 @@ def test_lost_ledger_is_rebuilt_with_its_releases(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 @pytest.mark.parametrize("replayed_first", [False, True], ids=["released, then replayed", "replayed, then released"])
 def test_replay_and_release_after_a_rebuild_count_once(lanes: Lanes, replayed_first: bool) -> None:
     lane = lanes(most=7)
     produce_mixed_in_one(lane)
     lane.ingest()
-    with connect(address("postgres"), "test") as ledger:
-        ledger.execute("DROP SCHEMA onceover CASCADE")
+    lose_ledger()
     assert lane.rebuild().written.records == 20
     accept_nameless(lane)
     if not replayed_first:

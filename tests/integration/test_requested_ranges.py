@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
 from tests.conftest import pause_when_all_have_ended
 from tests.integration.compaction import list_states
-from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import replay
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.planted_failures import land_twice
 
 from onceover.config.airflow import POOL
 from onceover.config.endpoints import address
@@ -18,15 +17,12 @@ from onceover.model.window import from_ms, to_ms
 from onceover_local.airflow_rest import AirflowRest, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 YESTERDAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
 
 
-def land_twice(lane: Lane, hour: int) -> None:
+def land_yesterday_twice(lane: Lane, hour: int) -> None:
     """Land a record of yesterday twice, so that its window is wrong."""
-    lane.produce([b'{"at": %d, "kind": "a", "amount": 1}' % to_ms(YESTERDAY + timedelta(hours=hour))])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [b'{"at": %d, "kind": "a", "amount": 1}' % to_ms(YESTERDAY + timedelta(hours=hour))])
 
 
 def backfill_yesterday(airflow: AirflowRest, lane: Lane, reprocess: str = "none", hours: int = 0) -> None:
@@ -37,14 +33,13 @@ def backfill_yesterday(airflow: AirflowRest, lane: Lane, reprocess: str = "none"
 
 
 def list_requesters(lane: Lane) -> list[str]:
-    with lane.ledger() as ledger:
-        query = "SELECT who FROM onceover.repair_request WHERE pipeline = %s ORDER BY request_id"
-        return [row["who"] for row in ledger.execute(query, [lane.name])]
+    query = "SELECT who FROM onceover.repair_request WHERE pipeline = %s ORDER BY request_id"
+    return [row["who"] for row in lane.query(query, [lane.name])]
 
 
 def test_backfill_by_the_forms_defaults_repairs_yesterday(lanes: Lanes, airflow: AirflowRest) -> None:
     lane = lanes(minutes=60)
-    land_twice(lane, 1)
+    land_yesterday_twice(lane, 1)
     wait_for(lambda: lane.name in airflow.choices("repair_history", "pipeline"), 300, "the form to list the pipeline")
     assert airflow.runs("repair_history", "scheduled") == [], "an idle run would be an existing run of its day"
 
@@ -56,7 +51,7 @@ def test_backfill_by_the_forms_defaults_repairs_yesterday(lanes: Lanes, airflow:
         address("postgres").replace("//onceover@", "//airflow@").replace("/onceover?", "/airflow?")
     ) as airflows_own:
         airflows_own.execute("UPDATE dag_run SET triggering_user_name = 'ada' WHERE dag_id = 'repair_history'")
-    land_twice(lane, 1)
+    land_yesterday_twice(lane, 1)
     backfill_yesterday(airflow, lane)
     assert list_states(lane) == ["closed"], "the form's default skips the day now"
     # From Los Angeles, yesterday is a part of today, too: the run is red for that day alone, and has done all else.
@@ -72,20 +67,16 @@ def test_backfill_by_the_forms_defaults_repairs_yesterday(lanes: Lanes, airflow:
 
 def test_run_on_call_whose_window_fails_is_red_and_says_why(lanes: Lanes, airflow: AirflowRest) -> None:
     lane = lanes()
-    lane.produce([event(n) for n in range(3)])
-    lane.ingest()
+    lane.land([event(n) for n in range(3)])
     lane.detect()
     path = lane.layout.window_file(from_ms(NOON_MS))
-    with lane.hdfs().read(path) as reader:
-        content = reader.read()
-    lane.hdfs().write(path, content[:-9], overwrite=True)
+    content = lane.read(path)
+    lane.overwrite(path, content[:-9])
     wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 300, "the form to list the pipeline")
 
     asked = {"pipeline": lane.name, "from": "2026-03-01T12:00Z", "to": "2999-01-01T00:00Z", "reason": "it looks odd"}
     run = airflow.trigger("repair_on_call", {**asked, "force": True})
-    airflow.wait_for_run("repair_on_call", run, 300)
-
-    assert airflow.run("repair_on_call", run)["state"] == "failed"
+    assert airflow.wait_for_run("repair_on_call", run, 300)["state"] == "failed"
     tasks = {task["task_id"]: task["state"] for task in airflow.tasks("repair_on_call", run)}
     assert (tasks["windows.confirm"], tasks["windows.check"]) == ("success", "failed")
     said = airflow.log("repair_on_call", run, "windows.check")
@@ -98,8 +89,7 @@ def test_run_on_call_whose_window_fails_is_red_and_says_why(lanes: Lanes, airflo
 def test_repair_that_waits_holds_up_no_detection(lanes: Lanes, airflow: AirflowRest) -> None:
     slow, other = lanes(), lanes()
     for lane in (slow, other):
-        lane.produce([event(n) for n in range(3)])
-        lane.ingest()
+        lane.land([event(n) for n in range(3)])
         lane.detect()
     wait_for(lambda: other.name in airflow.choices("repair_on_call", "pipeline"), 120, "the DAGs to know both")
     set_slots(airflow, 0)  # none is free, as while a long repair runs
@@ -115,16 +105,13 @@ def test_repair_that_waits_holds_up_no_detection(lanes: Lanes, airflow: AirflowR
     finally:
         set_slots(airflow, 1)
     for run in (first, second):
-        airflow.wait_for_run("repair_failed_windows", run, 300)
-        assert airflow.run("repair_failed_windows", run)["state"] == "success"
+        assert airflow.wait_for_run("repair_failed_windows", run, 300)["state"] == "success"
     pause_when_all_have_ended(airflow, "repair_failed_windows")
     assert (list_states(slow), list_states(other)) == (["certified"], ["certified"])
 
 
 def count_twice(lane: Lane) -> None:
-    lane.produce([event(1)])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [event(1)])
 
 
 def set_slots(airflow: AirflowRest, slots: int) -> None:

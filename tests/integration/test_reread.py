@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.integration.compaction import expire_text
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.planted_failures import backdate, count_certified, expire, lose_ledger, minutes, spoil
 from tests.integration.program import as_json, run
 
@@ -18,15 +16,13 @@ from onceover.ledger.drivers import Heartbeat
 from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
 RIGHT = {(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10)}
 
 
 def make_certified(lanes: Lanes, most: int = 100_000) -> Lane:
     """Make a lane of three certified windows of five records each."""
     lane = lanes(most=most)
-    lane.produce([event(n, amount=n) for n in range(15)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(15)])
     assert lane.detect().certified == 3
     return lane
 
@@ -57,9 +53,14 @@ def test_truncated_window_is_read_again_from_kafka(lanes: Lanes) -> None:
     truncate(lane, 5, 150)
     assert len(lane.sweep().differing) == 1
     detection = lane.detect()
-    assert len(lane.repair(detection.request_id or 0).failed) == 1, "raw alone cannot prove the window"
+    ((_, why),) = lane.repair(detection.request_id or 0).failed
+    assert ("0:0-15;" in why, "fewer are never published" in why) == (True, True), why
+    assert lane.aggregates() == RIGHT
+    assert not lane.verify(from_ms(NOON_MS + 5 * 60_000))["equal"]
     assert f"onceover reread {lane.name} 2026-03-01T12:05Z" in lane.explain_text(5)
 
+    with pytest.raises(UsageError, match="is unknown or has expired"):
+        lane.reread(30)
     before = count_lines(lane)
     plan, done = lane.reread(5)
     assert (plan.gone, plan.damage, done and done.confirmed) == ((), None, ("2026-03-01T12:05Z",))
@@ -82,7 +83,6 @@ def test_only_landings_that_raw_lacks_are_read_again(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_blocked_window_without_a_file_is_read_again(lanes: Lanes) -> None:
     lane = make_certified(lanes)
     lane.store().remove(path_at(lane, 5))
@@ -156,7 +156,6 @@ def test_records_gone_from_raw_and_kafka_are_named(lanes: Lanes) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_lost_compacted_file_is_replaced_by_text_from_kafka(lanes: Lanes) -> None:
     lane = make_certified(lanes)
     backdate(lane)
@@ -189,13 +188,6 @@ def test_running_driver_appends_what_a_reread_requests(lanes: Lanes) -> None:
         driver.turn()
     assert len(lane.repair(lane.detect(minutes(5, 10)).request_id or 0).confirmed) == 1
     require_all_certified(lane)
-
-
-@pytest.mark.rare
-def test_reread_of_an_unknown_window_is_refused(lanes: Lanes) -> None:
-    lane = make_certified(lanes)
-    with pytest.raises(UsageError, match="is unknown or has expired"):
-        lane.reread(30)
 
 
 def interrupt(*_: object, **__: object) -> None:

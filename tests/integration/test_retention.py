@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from typing import Any
-
 import pytest
 from psycopg.types.json import Jsonb
-from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import append, backdate, replay
+from tests.integration.compaction import FIVE_PAST, NOON
+from tests.integration.lane import Lane, Lanes, event
+from tests.integration.planted_failures import append, backdate, land_twice
 from tests.integration.planted_failures import expire as expire_log
 from tests.integration.program import as_json, run
 
@@ -23,24 +19,15 @@ from onceover.retention import expire
 from onceover.retention.expire import carry_out
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-FIVE_PAST = NOON + timedelta(minutes=5)
-KEEPS = '\n[storage]\nretention = "30d"'
 
 
 @pytest.fixture
 def lane(lanes: Lanes) -> Lane:
     """Three windows: two certified, one that failed; and a record in quarantine. All landed 40 days ago."""
-    made = lanes()
-    text = made.toml.read_text()
-    made.toml.write_text(text.replace("\n[storage]", KEEPS) if "[storage]" in text else f"{text}{KEEPS}\n")
-    made.produce([event(1), event(6), b"rubbish"])
-    made.ingest()
+    made = lanes(more='[storage]\nretention = "30d"')
+    made.land([event(1), event(6), b"rubbish"])
     made.detect()
-    made.produce([event(11), event(11)])
-    replay(made)
-    made.ingest()
+    land_twice(made, [event(11), event(11)])
     backdate(made)
     return made
 
@@ -53,14 +40,25 @@ def list_files(lane: Lane) -> set[str]:
     return {name for name in lane.raw() if not name.startswith(("quarantine", "marker"))}
 
 
-@contextmanager
-def as_driver(lane: Lane) -> Iterator[tuple[Any, drivers.Epoch]]:
+def mark_due(lane: Lane) -> int:
+    """Decide, as retention does first, that all that is old enough expires; return the number of noon's expiry."""
     with lane.ledger() as ledger:
-        epoch = drivers.acquire(ledger, lane.name, "test")
-        try:
-            yield ledger, epoch
-        finally:
-            drivers.end_epoch(ledger, epoch)
+        due = expiries.list_expirable(ledger, lane.name, 30 * 86_400_000)
+        assert expiries.mark_expired(ledger, lane.name, due, "me", "why") == 3
+        assert expiries.mark_expired(ledger, lane.name, due, "me", "why") == 0, "by two at once: once"
+        return next(
+            each.expiry_id for each in expiries.list_files_to_move(ledger, lane.name, 10) if each.window_start == NOON
+        )
+
+
+def carry_out_all(lane: Lane) -> int:
+    with lane.ledger() as ledger, drivers.as_driver(ledger, lane.name, "test") as epoch:
+        return carry_out(ledger, epoch, lane.files())
+
+
+def change_noon(lane: Lane) -> None:
+    change = 'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s'
+    lane.query(change, [lane.name, NOON])
 
 
 def make_hour() -> WindowRange:
@@ -84,10 +82,7 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
     assert aside == {"expired/2026-03-01/1200.log", "expired/2026-03-01/1205.log"}
     assert {name for name in list_files(lane) if not name.startswith("expired")} == {"2026-03-01/1210.log"}
     assert as_json("retention", lane.name)["expired"] == 0, "run again it finds nothing"
-    with lane.ledger() as ledger:
-        ledger.execute(
-            "UPDATE onceover.expiry SET moved_at = moved_at - interval '25 hours' WHERE pipeline = %s", [lane.name]
-        )
+    lane.query("UPDATE onceover.expiry SET moved_at = moved_at - interval '25 hours' WHERE pipeline = %s", [lane.name])
     as_json("retention", lane.name)
     assert list_files(lane) == {"2026-03-01/1210.log"}, "deleted a day later"
     assert lane.files().expired.read() == {NOON, FIVE_PAST}, "a rebuilt ledger knows them"
@@ -122,16 +117,9 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
 
 @pytest.mark.rare
 def test_records_appended_after_expiry_began_keep_their_raw(lane: Lane) -> None:
-    with lane.ledger() as ledger:
-        due = expiries.list_expirable(ledger, lane.name, 30 * 86_400_000)
-        assert expiries.mark_expired(ledger, lane.name, due, "me", "why") == 3
-        assert expiries.mark_expired(ledger, lane.name, due, "me", "why") == 0, "by two at once: once"
-        ledger.execute(
-            'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
-            [lane.name, NOON],
-        )
-    with as_driver(lane) as (ledger, epoch):
-        assert carry_out(ledger, epoch, lane.files()) == 3
+    mark_due(lane)
+    change_noon(lane)
+    assert carry_out_all(lane) == 3
     assert list_states(lane)[:2] == ["closed", "expired"]
     assert "2026-03-01/1200.log" in list_files(lane)
 
@@ -139,8 +127,7 @@ def test_records_appended_after_expiry_began_keep_their_raw(lane: Lane) -> None:
 @pytest.mark.rare
 def test_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> None:
     as_json("retention", lane.name)
-    lane.produce([event(2)])
-    lane.ingest()
+    lane.land([event(2)])
     assert lane.aggregates()[(0.0, "a")][0] == 2
     assert "2026-03-01/1200.log" in list_files(lane)
     assert as_json("retention", lane.name)["expired"] == 0, "uncertified windows stay"
@@ -149,15 +136,9 @@ def test_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> Non
 
 @pytest.mark.rare
 def test_killed_expiry_resumes_between_its_steps(lane: Lane) -> None:
-    with as_driver(lane) as (ledger, _):
-        due = expiries.list_expirable(ledger, lane.name, 30 * 86_400_000)
-        expiries.mark_expired(ledger, lane.name, due, "me", "why")
-        noon = next(one for one in expiries.list_files_to_move(ledger, lane.name, 10) if one.window_start == NOON)
-        lane.files().set_aside(lane.layout.window_file(NOON), noon.expiry_id)  # and the driver dies before noting that
-        ledger.execute('UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
-                       [lane.name, NOON])  # fmt: skip
-    with lane.driver() as driver:
-        driver.turn()
+    lane.files().set_aside(lane.layout.window_file(NOON), mark_due(lane))  # and the driver dies before noting that
+    change_noon(lane)
+    lane.turn()
     assert {name for name in list_files(lane) if "expired" not in name} == {"2026-03-01/1210.log"}
     with lane.ledger() as ledger:
         assert expiries.count_files_to_move(ledger, lane.name) == 0
@@ -174,31 +155,24 @@ def test_late_record_in_a_moved_file_is_brought_back(
     lane: Lane, monkeypatch: pytest.MonkeyPatch, *, is_recorded: bool
 ) -> None:
     path = lane.layout.window_file(NOON)
-    with lane.ledger() as ledger:
-        due = expiries.list_expirable(ledger, lane.name, 30 * 86_400_000)
-        expiries.mark_expired(ledger, lane.name, due, "me", "why")
-        noon = next(one for one in expiries.list_files_to_move(ledger, lane.name, 10) if one.window_start == NOON)
+    noon = mark_due(lane)
     lane.produce([event(2)])
     with monkeypatch.context() as patch:
         patch.setattr(expire, "carry_out", fail_to_expire)
         lane.ingest()
     lane.files().expired.add([NOON])
-    lane.files().set_aside(path, noon.expiry_id)  # by a driver that was paused before, and is fenced since
+    lane.files().set_aside(path, noon)  # by a driver that was paused before, and is fenced since
     if is_recorded:
-        with as_driver(lane) as (ledger, epoch):
-            expiries.mark_moved(ledger, epoch, noon.expiry_id)
+        with lane.ledger() as ledger, drivers.as_driver(ledger, lane.name, "test") as epoch:
+            expiries.mark_moved(ledger, epoch, noon)
             ledger.execute("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
-    with as_driver(lane) as (ledger, epoch):
-        carry_out(ledger, epoch, lane.files())
+    carry_out_all(lane)
     assert "2026-03-01/1200.log" in list_files(lane)
     assert lane.files().expired.read() == {FIVE_PAST}
     lane.repair(lane.detect().request_id or 0)
     assert list_states(lane)[0] == "certified"
     assert lane.aggregates()[(0.0, "a")][0] == 2
-    with lane.ledger() as ledger:
-        kept = ledger.execute(
-            "SELECT state, kept_at IS NOT NULL AS kept FROM onceover.expiry WHERE expiry_id = %s", [noon.expiry_id]
-        ).fetchall()
+    kept = lane.query("SELECT state, kept_at IS NOT NULL AS kept FROM onceover.expiry WHERE expiry_id = %s", [noon])
     assert kept == [{"state": "dropped", "kept": True}]
 
 
@@ -206,17 +180,14 @@ def test_late_record_in_a_moved_file_is_brought_back(
 @pytest.mark.parametrize("is_barred", [False, True], ids=["at once", "after a crash halfway"])
 def test_kept_file_cannot_be_moved_by_a_paused_driver(lane: Lane, *, is_barred: bool) -> None:
     append(lane, 0, b"bytes that no landing accounts for\n")
-    with as_driver(lane) as (ledger, epoch):
-        due = expiries.list_expirable(ledger, lane.name, 30 * 86_400_000)
-        expiries.mark_expired(ledger, lane.name, due, "me", "why")
-        noon = next(one for one in expiries.list_files_to_move(ledger, lane.name, 10) if one.window_start == NOON)
-        if is_barred:
-            assert lane.files().bar_aside(lane.layout.window_file(NOON), noon.expiry_id)
-        carry_out(ledger, epoch, lane.files())
+    noon = mark_due(lane)
+    if is_barred:
+        assert lane.files().bar_aside(lane.layout.window_file(NOON), noon)
+    carry_out_all(lane)
     assert list_states(lane)[0] == "closed", "its file holds more than was certified, so it is judged again"
     assert lane.files().expired.read() == {FIVE_PAST}
     with pytest.raises(TerminalError, match=r"cannot be moved aside: .* is taken"):
-        lane.files().set_aside(lane.layout.window_file(NOON), noon.expiry_id)
+        lane.files().set_aside(lane.layout.window_file(NOON), noon)
     assert "2026-03-01/1200.log" in list_files(lane)
     lane.repair(lane.detect().request_id or 0)
     assert list_states(lane)[0] == "certified"

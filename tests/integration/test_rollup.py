@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from psycopg import sql
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import count_certified, expire, minutes
 from tests.integration.program import as_json, run
 
@@ -15,18 +13,13 @@ pytestmark = pytest.mark.stack
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-Lanes = Callable[..., Lane]
-
-
 def roll_up(lanes: Lanes) -> Lane:
     """Return a lane with two certified windows of four batches, which Kafka no longer holds and which are joined, and
     a later batch in a third window."""
     lane = lanes(most=2)
-    lane.produce([event(1), event(6), event(2), event(7), event(3), event(8), event(4), b"rubbish"])
-    lane.ingest()
+    lane.land([event(1), event(6), event(2), event(7), event(3), event(8), event(4), b"rubbish"])
     lane.detect()
-    lane.produce([event(11)])
-    lane.ingest()
+    lane.land([event(11)])
     assert count_certified(lane) == 2
     assert "no batch can be joined" in run("ledger", "roll-up", lane.name).stdout, "Kafka holds their offsets"
     expire(lane, 8)
@@ -46,15 +39,13 @@ def test_joined_batches_count_as_before(lanes: Lanes) -> None:
     assert count_certified(lane) == 2
     assert lane.sweep().differing == ()
     right = lane.aggregates()
-    lane.produce([event(4.5)])
-    lane.ingest()
+    lane.land([event(4.5)])
     detection = lane.detect()
     assert (detection.certified, detection.failed) == (2, ()), "the window of the late record, and the third one"
     assert lane.aggregates() == {**right, (0.0, "a"): (5, 5, 1)}
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_raw_of_joined_batches_is_proved_and_rebuilt(lanes: Lanes) -> None:
     lane = roll_up(lanes)
     right = lane.aggregates()
@@ -75,10 +66,4 @@ def test_raw_of_joined_batches_is_proved_and_rebuilt(lanes: Lanes) -> None:
 
 
 def spoil_rows(lane: Lane) -> None:
-    with lane.ledger() as ledger:
-        ledger.execute(
-            sql.SQL("UPDATE {} SET events = 99 WHERE window_start = %s").format(
-                sql.Identifier("aggregates", lane.name)
-            ),
-            [NOON],
-        )
+    lane.query(f"UPDATE aggregates.{lane.name} SET events = 99 WHERE window_start = %s", [NOON])

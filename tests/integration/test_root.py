@@ -9,11 +9,10 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lane, Lanes, event
 from tests.integration.other_ledger import copy_ledger, make_ledger
-from tests.integration.planted_failures import minutes
+from tests.integration.planted_failures import add_partitions, lose_ledger, minutes
+from tests.integration.planted_failures import expire as expire_log
 from tests.integration.program import run
 from tests.integration.releases import look
 
@@ -25,7 +24,6 @@ from onceover.detection.service import detect
 from onceover.errors import OnceoverError
 from onceover.kafka import Topic
 from onceover.ledger import frontiers
-from onceover.ledger.database import connect
 from onceover.ledger.root import RootRefusedError
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
@@ -45,6 +43,12 @@ def read_marker(lane: Lane) -> RootMarker:
     return marker
 
 
+def name_other_cluster(lane: Lane) -> None:
+    with lane.open() as context:
+        stored = context.markers.read_newest()
+        context.markers.write_next(stored, replace(read_marker(lane), kafka_cluster="aMirror"))
+
+
 def find_problem(lane: Lane) -> RootProblem | None:
     """Return why an ingest is refused, None if it is not."""
     try:
@@ -60,11 +64,10 @@ def take_root(lane: Lane, *options: str) -> tuple[int, str]:
 
 
 @pytest.fixture
-def lane(lanes: Callable[..., Lane]) -> Lane:
+def lane(lanes: Lanes) -> Lane:
     """A pipeline with 10 records landed in two windows."""
     made = lanes()
-    made.produce([event(n) for n in range(10)])
-    made.ingest()
+    made.land([event(n) for n in range(10)])
     return made
 
 
@@ -88,7 +91,6 @@ def test_empty_ledger_is_refused_wherever_it_would_write(lane: Lane, monkeypatch
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_copied_ledger_is_refused_until_it_takes_the_root(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     original, copy = address("postgres"), copy_ledger()
     lane.produce([event(3, kind="late")])
@@ -97,10 +99,9 @@ def test_copied_ledger_is_refused_until_it_takes_the_root(lane: Lane, monkeypatc
     code, said = take_root(lane)
     assert code == 0, said
     lane.ingest()
-    with lane.ledger() as ledger:
-        rows = ledger.execute(  # the copy holds what other pipelines wrote
-            "SELECT why, detail FROM onceover.action WHERE pipeline = %s AND kind = 'take over raw'", [lane.name]
-        ).fetchall()
+    rows = lane.query(
+        "SELECT why, detail FROM onceover.action WHERE pipeline = %s AND kind = 'take over raw'", [lane.name]
+    )
     assert [row["why"] for row in rows] == ["a test"]
     detail = rows[0]["detail"]
     assert detail["before"]["database"] != detail["after"]["database"] == read_marker(lane).ledger.database
@@ -111,26 +112,19 @@ def test_copied_ledger_is_refused_until_it_takes_the_root(lane: Lane, monkeypatc
 @contextmanager
 def cloned(lane: Lane) -> Iterator[None]:
     """Clone the ledger, as a copied file system does, and leave the clone as the ledger after the block."""
-    with lane.ledger() as ledger:
-        before = ledger.execute(
-            "SELECT max(epoch) AS epoch FROM onceover.driver WHERE pipeline = %s", [lane.name]
-        ).fetchone()
-        assert before
+    (before,) = lane.query("SELECT max(epoch) AS epoch FROM onceover.driver WHERE pipeline = %s", [lane.name])
     yield
-    with lane.ledger() as ledger:
-        ledger.execute("DELETE FROM onceover.driver WHERE pipeline = %s AND epoch > %s", [lane.name, before["epoch"]])
-        ledger.execute(
-            "UPDATE onceover.driver SET superseded_at = NULL WHERE pipeline = %s AND epoch = %s",
-            [lane.name, before["epoch"]],
-        )
+    lane.query("DELETE FROM onceover.driver WHERE pipeline = %s AND epoch > %s", [lane.name, before["epoch"]])
+    lane.query(
+        "UPDATE onceover.driver SET superseded_at = NULL WHERE pipeline = %s AND epoch = %s",
+        [lane.name, before["epoch"]],
+    )
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_ledger_restored_behind_the_last_driver_is_refused(lane: Lane) -> None:
     with cloned(lane):
-        lane.produce([event(20)])
-        lane.ingest()
+        lane.land([event(20)])
     assert find_problem(lane) is RootProblem.RESTORED_LEDGER
     assert take_root(lane)[0] == 0
     assert find_problem(lane) is None
@@ -140,7 +134,6 @@ def test_ledger_restored_behind_the_last_driver_is_refused(lane: Lane) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_lost_marker_is_refused_until_a_person_takes_the_root(lane: Lane) -> None:
     with lane.open() as context:
         lane.hdfs().delete(context.markers.folder, recursive=True)
@@ -155,7 +148,6 @@ def test_lost_marker_is_refused_until_a_person_takes_the_root(lane: Lane) -> Non
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_root_of_a_future_format_is_refused_and_keeps_its_marker(lane: Lane) -> None:
     with lane.open() as context:
         folder, newest = context.layout.marker_folder, context.markers.read_newest()
@@ -173,20 +165,16 @@ def test_root_of_a_future_format_is_refused_and_keeps_its_marker(lane: Lane) -> 
     assert (listed.returncode, refusal in listed.stderr) == (1, True), listed.stderr
     code, said = take_root(lane)
     assert (code, refusal in said) == (1, True), said
-    with connect(address("postgres"), "test") as ledger:
-        ledger.execute("DROP SCHEMA onceover CASCADE")
+    lose_ledger()
     with pytest.raises(OnceoverError, match=f"{name}.*of format 4"):
         lane.rebuild()
     assert sorted(lane.hdfs().list(folder))[-1] == f"{newest.number + 1}.json"
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_other_cluster_needs_its_id_to_be_accepted(lane: Lane) -> None:
     real = read_marker(lane).kafka_cluster
-    with lane.open() as context:
-        stored = context.markers.read_newest()
-        context.markers.write_next(stored, replace(read_marker(lane), kafka_cluster="aMirror"))
+    name_other_cluster(lane)
     assert find_problem(lane) is RootProblem.OTHER_CLUSTER
     code, said = take_root(lane)
     assert (code, f"--kafka-cluster {real}" in said) == (1, True)
@@ -196,34 +184,24 @@ def test_other_cluster_needs_its_id_to_be_accepted(lane: Lane) -> None:
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_partition_that_the_ledger_lost_begins_at_the_marker(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     restored = copy_ledger()
-    admin = AdminClient({"bootstrap.servers": address("kafka")})
-    admin.create_partitions([NewPartitions(lane.topic, 2)])[lane.topic].result(30)
-    lane.produce([event(n) for n in range(10)], 1)
-    lane.ingest()
+    add_partitions(lane, 2)
+    lane.land([event(n) for n in range(10)], 1)
     assert sorted((at.kafka_partition, origin) for at, origin in read_marker(lane).origins.items()) == [(0, 0), (1, 0)]
-    for future in admin.delete_records([TopicPartition(lane.topic, 1, 4)]).values():
-        future.result(30)
+    expire_log(lane, 4, 1)
     lane.produce([event(30)], 1)
     monkeypatch.setenv("ONCEOVER_POSTGRES", restored)
     assert take_root(lane)[0] == 0
-    with lane.driver() as driver:
-        driver.turn()
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            "SELECT origin FROM onceover.kafka_partition WHERE pipeline = %s AND kafka_partition = 1", [lane.name]
-        ).fetchone()
-    assert row
+    lane.turn()
+    (row,) = lane.query(
+        "SELECT origin FROM onceover.kafka_partition WHERE pipeline = %s AND kafka_partition = 1", [lane.name]
+    )
     assert row["origin"] == 0, "not where the log begins now"
 
 
 @pytest.mark.largest
-@pytest.mark.rare
-def test_two_ledgers_on_an_empty_root_have_one_winner(
-    lanes: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_ledgers_on_an_empty_root_have_one_winner(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane, other = lanes(), make_ledger()
     lane.produce([event(1)])
     with lane.driver():
@@ -235,18 +213,15 @@ def test_two_ledgers_on_an_empty_root_have_one_winner(
 
 
 @pytest.mark.largest
-@pytest.mark.rare
-def test_rows_of_an_earlier_pipeline_are_refused(lanes: Callable[..., Lane]) -> None:
+def test_rows_of_an_earlier_pipeline_are_refused(lanes: Lanes) -> None:
     lane = lanes()
-    with lane.ledger() as ledger:
-        ledger.execute(f"CREATE TABLE aggregates.{lane.name} (n int)")
-        ledger.execute(f"INSERT INTO aggregates.{lane.name} VALUES (1)")
+    lane.query(f"CREATE TABLE aggregates.{lane.name} (n int)")
+    lane.query(f"INSERT INTO aggregates.{lane.name} VALUES (1)")
     with pytest.raises(RootRefusedError, match="has rows"):
         lane.detect()
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_reads_warn_and_doctor_names_a_foreign_root(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONCEOVER_POSTGRES", copy_ledger())
     for command in (("windows", lane.name), ("explain", lane.name, "2026-03-01T12:00Z")):
@@ -260,12 +235,9 @@ def test_reads_warn_and_doctor_names_a_foreign_root(lane: Lane, monkeypatch: pyt
 
 
 @pytest.mark.largest
-@pytest.mark.rare
 def test_another_cluster_ends_detection_and_repair_red(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     request = lane.detect(minutes(0, 10), force=True).request_id
-    with lane.open() as context:
-        stored = context.markers.read_newest()
-        context.markers.write_next(stored, replace(read_marker(lane), kafka_cluster="aMirror"))
+    name_other_cluster(lane)
     for refused in (lane.detect, lambda: lane.repair(request or 0)):
         with pytest.raises(RootRefusedError, match="aMirror"):
             refused()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lanes, event
 from tests.integration.program import as_json, run
 
 from onceover.context import open_ledger
@@ -22,7 +20,7 @@ def test_sample_takes_as_much_of_each_partition_as_it_has() -> None:
     assert plan_sample(TopicFacts("t", "i", "0a1b2c3d", {0: 5}, {0: 5}), 9) == ()
 
 
-def test_sample_shows_windows_keys_and_reasons_only(lanes: Callable[..., Lane]) -> None:
+def test_sample_shows_windows_keys_and_reasons_only(lanes: Lanes) -> None:
     lane = lanes()
     near, late = NOON_MS + 2 * 60_000, NOON_MS + 37 * 60_000
     lane.produce([b"too early for the sample", event(1, "a", 7), event(2, "b")], timestamp=near)
@@ -50,7 +48,8 @@ def test_sample_shows_windows_keys_and_reasons_only(lanes: Callable[..., Lane]) 
     assert known == [], "the sample is written nowhere"
 
 
-def test_sample_shows_what_wrong_patterns_make_of_records(lanes: Callable[..., Lane]) -> None:
+@pytest.mark.rare
+def test_sample_shows_what_wrong_patterns_make_of_records(lanes: Lanes) -> None:
     lane = lanes()
     twelve = "to_timestamp(date_format(timestamp_millis(value.at), 'yyyy-MM-dd hh:mm'), 'yyyy-MM-dd hh:mm')"
     number = "if(startswith(value.kind, '['), CAST(CAST(value.kind AS INT) AS STRING), value.kind)"

@@ -16,7 +16,7 @@ from tests.integration.lane import Lane
 
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 from tests.integration import test_main_path as main_path
-from tests.integration.lane import Lane, event
-from tests.integration.sink_kills import find_kinds, kill_after
+from tests.integration.lane import Lanes, event
+from tests.integration.sink_kills import find_kinds, ingest_under_kills, kill_after
 
 from onceover.fault_points import FaultPoint, Step
 from onceover.ingest import sinks
@@ -22,7 +22,6 @@ from onceover.model import pipeline
 from onceover.model.finding_kinds import Kind
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 NAME = "land_first"
 
 
@@ -65,17 +64,12 @@ def test_main_path_passes_on_a_sink_registered_here(third: Lanes, run: Callable[
 
 @pytest.mark.parametrize("sink", [*pipeline.SINKS, NAME])
 def test_sink_under_kills_loses_nothing_and_is_repaired(third: Lanes, sink: str) -> None:
-    lane, sent = third(more=f'sink = "{sink}"'), 0
-    for step in Step:
-        lane.produce([event(n, amount=1) for n in range(10)])
-        sent += 5
-        kill_after(lane, step)
-    lane.ingest()
+    lane = third(more=f'sink = "{sink}"')
+    sent = ingest_under_kills(lane) // 2
     assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
     assert len(lane.repair(lane.detect().request_id or 0).confirmed) == 2
     assert lane.aggregates() == {(0.0, "a"): (sent, sent, 1), (5.0, "a"): (sent, sent, 1)}
-    with lane.ledger() as ledger:
-        used = ledger.execute("SELECT DISTINCT sink FROM onceover.batch WHERE pipeline = %s", [lane.name]).fetchall()
+    used = lane.query("SELECT DISTINCT sink FROM onceover.batch WHERE pipeline = %s", [lane.name])
     assert [row["sink"] for row in used] == [sink]
 
 

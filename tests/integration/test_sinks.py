@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import lose_ledger
-from tests.integration.sink_kills import MISCOUNTED, TRANSACTIONAL, find_kinds, kill_after
+from tests.integration.sink_kills import MISCOUNTED, TRANSACTIONAL, find_kinds, ingest_under_kills, kill_after
 
 from onceover.errors import TransientError, UsageError
 from onceover.fault_points import Step
@@ -17,18 +16,6 @@ from onceover.model.finding_kinds import Kind
 from onceover.model.pipeline import OFFSET_STORES
 
 pytestmark = pytest.mark.stack
-Lanes = Callable[..., Lane]
-
-
-def ingest_under_kills(lane: Lane) -> int:
-    """Kill a driver after each step, new records before each; read the rest, and return how many were produced."""
-    sent = 0
-    for step in Step:
-        lane.produce([event(n, amount=1) for n in range(10)])
-        sent += 10
-        kill_after(lane, step)
-    lane.ingest()
-    return sent
 
 
 def require_right(lane: Lane, sent: int) -> None:
@@ -39,11 +26,11 @@ def require_right(lane: Lane, sent: int) -> None:
 def marks_of(store: str) -> tuple[pytest.MarkDecorator, ...]:
     if store == "kafka":
         return ()
-    return (pytest.mark.rare,) if store in ("postgres", "none", "file") else (pytest.mark.rare, pytest.mark.largest)
+    return (pytest.mark.rare if store in ("postgres", "none", "file") else pytest.mark.largest,)
 
 
 @pytest.mark.parametrize("store", [pytest.param(store, marks=marks_of(store)) for store in OFFSET_STORES])
-def test_transactional_sink_counts_once_whenever_it_is_killed(over: Callable[..., Lane], store: str) -> None:
+def test_transactional_sink_counts_once_whenever_it_is_killed(over: Lanes, store: str) -> None:
     lane = over(store, more=TRANSACTIONAL)
     sent = ingest_under_kills(lane)
     require_right(lane, sent)
@@ -54,16 +41,9 @@ def test_transactional_sink_counts_once_whenever_it_is_killed(over: Callable[...
     require_right(lane, sent)
 
 
-def test_append_sink_counts_twice_where_the_other_does_not(lanes: Lanes) -> None:
-    lane = lanes()
-    ingest_under_kills(lane)
-    assert find_kinds(lane) >= MISCOUNTED
-
-
 def test_transactional_sink_skips_what_a_store_forgot(lanes: Lanes) -> None:
     lane = lanes(more=TRANSACTIONAL)
-    lane.produce([event(n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n) for n in range(10)])
     with lane.driver() as driver:
         driver._offsets.store.save({0: 3}, "")  # another consumer of the group went back
         assert driver.turn().batch_id is None
@@ -73,10 +53,10 @@ def test_transactional_sink_skips_what_a_store_forgot(lanes: Lanes) -> None:
         lane.set_offsets({0: 3})
 
 
+@pytest.mark.rare
 def test_transactional_sink_aborts_on_offsets_landed_meanwhile(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes(more=TRANSACTIONAL)
-    lane.produce([event(n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n) for n in range(10)])
     with lane.driver() as driver:
         driver._offsets.store.save({0: 3}, "")
         with monkeypatch.context() as patch:  # as if the plan had been made before the landing
@@ -87,10 +67,10 @@ def test_transactional_sink_aborts_on_offsets_landed_meanwhile(lanes: Lanes, mon
     require_right(lane, 10)
 
 
+@pytest.mark.rare
 def test_transactional_hole_counts_once(lanes: Lanes) -> None:
     lane = lanes(more=TRANSACTIONAL)
-    lane.produce([event(n, amount=1) for n in range(5)])
-    lane.ingest()
+    lane.land([event(n, amount=1) for n in range(5)])
     lane.produce([event(n, amount=1) for n in range(5, 10)] + [event(0, amount=1)] * 10)
     with lane.driver() as driver:
         driver._offsets.store.save({0: 15}, "")  # the offset ran ahead: a hole
@@ -101,11 +81,10 @@ def test_transactional_hole_counts_once(lanes: Lanes) -> None:
     assert "transactional sink" in lane.explain_text(0)
 
 
-@pytest.mark.parametrize("sink", ["append", "transactional"])
+@pytest.mark.parametrize("sink", [pytest.param("append", marks=pytest.mark.rare), "transactional"])
 def test_old_offsets_after_a_cutover_count_by_their_own_contract(lanes: Lanes, sink: str) -> None:
     lane = lanes(more=f'sink = "{sink}"')
-    lane.produce([event(n, amount=1) for n in range(5)])
-    lane.ingest()
+    lane.land([event(n, amount=1) for n in range(5)])
     lane.produce([event(n, amount=1) for n in range(5, 10)])
     kill_after(lane, Step.BEGUN)  # so that the new contract begins behind what was begun
     measures = 'events = { count = "*" }'
@@ -117,6 +96,7 @@ def test_old_offsets_after_a_cutover_count_by_their_own_contract(lanes: Lanes, s
     assert counted == {"events": 5, "amount_sum": 5, "amount_max": 1, "big": None}, "the old contract has no big ones"
 
 
+@pytest.mark.rare
 def test_other_sink_holds_from_the_next_batch(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=1) for n in range(10)])
@@ -128,12 +108,12 @@ def test_other_sink_holds_from_the_next_batch(lanes: Lanes) -> None:
     require_right(lane, 10)
 
 
+@pytest.mark.rare
 def test_explain_names_the_sink_of_each_landing(lanes: Lanes) -> None:
     lane = lanes()
     for other in ("append", "transactional"):
         lane.toml.write_text(re.sub(r"\[ingest\]\n(sink.*\n)?", f'[ingest]\nsink = "{other}"\n', lane.toml.read_text()))
-        lane.produce([event(1)])
-        lane.ingest()
+        lane.land([event(1)])
     told = re.findall(r"(\w+) sink, ", lane.explain_text(0))
     assert told == [row["sink"] for row in lane.explain(0)["ledger"]["landings"]] == ["append", "transactional"]
     lose_ledger()

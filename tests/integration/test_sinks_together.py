@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from tests.integration.cut_logs import land_and_cut
 from tests.integration.extras import repair
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 from tests.integration.planted_failures import count_certified, skip_to
 from tests.integration.releases import accept_nameless, compute_expected, make_nameless, open_release, release
 from tests.integration.sink_kills import MISCOUNTED, TRANSACTIONAL, Killed, KillPoint, find_kinds, kill_after
@@ -19,8 +19,7 @@ from onceover.ledger.drivers import as_driver
 from onceover.repair.groups import repair_groups
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
-Lanes = Callable[..., Lane]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 IN_LEDGER = (Step.BEGUN, Step.APPENDED, Step.INCREMENTED, Step.LANDED)
 
 
@@ -33,8 +32,7 @@ def require_certified(lane: Lane, windows: int) -> None:
 
 def test_release_under_kills_counts_once(lanes: Lanes) -> None:
     lane = lanes(more=TRANSACTIONAL)
-    lane.produce([make_nameless(n, amount=n) if n % 2 else event(n, amount=n) for n in range(10)])
-    lane.ingest()
+    lane.land([make_nameless(n, amount=n) if n % 2 else event(n, amount=n) for n in range(10)])
     accept_nameless(lane)
     named = {key: row for key, row in compute_expected(lane).items() if key[1] == "a"}
     for step in IN_LEDGER:
@@ -53,8 +51,7 @@ def test_release_under_kills_counts_once(lanes: Lanes) -> None:
 @pytest.mark.parametrize("store", ["kafka", "postgres", "none"])
 def test_cutover_and_late_records_under_kills_count_once(lanes: Lanes, store: str) -> None:
     lane = lanes(more=TRANSACTIONAL, offset_store=store)
-    lane.produce([event(n, amount=n) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(10)])
     assert lane.detect().certified == 2
     lane.produce([event(1, amount=50)])
     kill_after(lane, Step.BEGUN)  # the old contract's last batch
@@ -71,12 +68,10 @@ def test_cutover_and_late_records_under_kills_count_once(lanes: Lanes, store: st
 @pytest.mark.parametrize("store", ["kafka", "postgres"])
 def test_hole_under_kills_counts_once(lanes: Lanes, store: str) -> None:
     lane = lanes(more=TRANSACTIONAL, offset_store=store)
-    lane.produce([event(n, amount=n) for n in range(5)])
-    lane.ingest()
+    lane.land([event(n, amount=n) for n in range(5)])
     lane.produce([event(n, amount=n) for n in range(10)])
     skip_to(lane, 12)
-    with lane.driver() as driver:
-        driver.turn()
+    lane.turn()
     detection = lane.detect()
     assert len(detection.read_again) == 1
     for step in IN_LEDGER:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.lane import NOON_MS, Lanes, event
 from tests.integration.planted_failures import minutes, replay
 
 from onceover.errors import OnceoverError
 from onceover.model.window import from_ms
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.largest]
+pytestmark = [pytest.mark.stack, pytest.mark.largest]
 
 
-def test_main_path_passes_on_a_plugged_in_store(
-    lanes: Callable[..., Lane], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_main_path_passes_on_a_plugged_in_store(lanes: Lanes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONCEOVER_FOLDER", str(tmp_path))
     lane = lanes(more='[storage]\nraw_store = "folder"')
     lane.produce([event(n, amount=n) for n in range(15)])
     replay(lane)
-    lane.produce([b"rubbish"])
-    lane.ingest()
+    lane.land([b"rubbish"])
     detection = lane.detect()
     assert len(detection.failed) == 3
     assert len(lane.repair(detection.request_id or 0).confirmed) == 3
@@ -44,7 +40,7 @@ def test_main_path_passes_on_a_plugged_in_store(
     assert lane.aggregates() == right
 
 
-def test_wrong_plug_ins_are_refused_by_name(lanes: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_plug_ins_are_refused_by_name(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes(more='[storage]\nraw_store = "folder"')
     for wrong, said in (
         ("folder", "write NAME=MODULE:CLASS"),

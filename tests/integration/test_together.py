@@ -8,20 +8,18 @@ from collections.abc import Callable
 from typing import cast
 
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lanes, event
 from tests.integration.planted_failures import count_certified, fail, minutes
 
 from onceover.errors import TransientError
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 ROUNDS = 2
 
 
 def test_concurrent_processes_leave_every_window_certified(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=1) for n in range(10)])
-    lane.ingest()
+    lane.land([event(n, amount=1) for n in range(10)])
     chance, failures, stop = random.Random(4), [], threading.Event()
 
     def repairing(detect: Callable[[], int | None]) -> Callable[[], None]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from tests.integration.lane import Lane
-from tests.integration.planted_failures import replay
+from tests.integration.lane import Lanes
+from tests.integration.planted_failures import land_twice
 
 from onceover.observability.snapshot import read_signals
 
@@ -41,7 +40,7 @@ def sale(at: str = NOON, amount: str = "1", size: str = "1.5") -> bytes:
     return f'{{"at":{at},"amount":{amount},"bytes":{size}}}'.encode()
 
 
-def test_values_count_as_written_or_not_at_all(lanes: Callable[..., Lane]) -> None:
+def test_values_count_as_written_or_not_at_all(lanes: Lanes) -> None:
     lane = lanes(SALES)
     good = [*(sale(amount=text) for text in TAKEN), sale(size="2e12"), sale(size="null")]
     refused = {
@@ -49,9 +48,7 @@ def test_values_count_as_written_or_not_at_all(lanes: Callable[..., Lane]) -> No
         **{sale(at=f'"{text}"'): "SQL failed: event_time" for text in ("12:30", "T09:15:00", "soon")},
         b"\x00\x00\x00\x00\x07{}": "unparseable: Confluent's wire format, schema ID 7",
     }
-    lane.produce([*good, *refused])
-    replay(lane)
-    lane.ingest()
+    land_twice(lane, [*good, *refused])
 
     found = [line for name, line in lane.lines() if line.reason]
     assert {line.record.value: line.reason for line in found} == refused

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
+from onceover.ledger.aggregates import Fingerprint
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.compactions import list_substitutes
 from onceover.ledger.database import Connection
 from onceover.ledger.expiries import OF_DAYS
@@ -83,14 +85,28 @@ def list_failed_repairs(connection: Connection, pipeline: str) -> dict[datetime,
     }
 
 
-def list_unsettled(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> frozenset[datetime]:
-    """Return those of these windows whose last certificate counts records that landed nowhere and may still land."""
+def list_as_certified(
+    connection: Connection, registered: RegisteredPipeline, starts: Sequence[datetime]
+) -> frozenset[datetime]:
+    """Return those of these windows whose rows are as their last certificate states, if nothing has landed since, and
+    nothing that it counts may still land."""
     rows = connection.execute(
-        'SELECT w.window_start FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
-        f"WHERE w.pipeline = %s AND w.window_start = ANY(%s) AND NOT {EXTRAS_ARE_SETTLED}",
-        [pipeline, list(starts)],
-    )
-    return frozenset(row["window_start"] for row in rows)
+        f"""
+        SELECT w.window_start, c.contract_version, c.aggregate_rows, c.aggregate_hash
+        FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
+        WHERE w.pipeline = %s AND w.window_start = ANY(%s) AND c.aggregate_hash IS NOT NULL AND {EXTRAS_ARE_SETTLED}
+          AND NOT EXISTS (SELECT FROM onceover.landing l WHERE l.pipeline = w.pipeline
+            AND l.window_start = w.window_start AND l.landing_id > c.last_landing)
+        """,
+        [registered.name, list(starts)],
+    ).fetchall()
+    found: set[datetime] = set()
+    for version in {row["contract_version"] for row in rows}:  # a certificate states the columns of its contract
+        stated = {row["window_start"]: Fingerprint(row["aggregate_rows"], row["aggregate_hash"])
+                  for row in rows if row["contract_version"] == version}  # fmt: skip
+        now = registered.select_version(version).table.fingerprints(connection, list(stated))
+        found |= {start for start, rows_then in stated.items() if now[start] == rows_then}
+    return frozenset(found)
 
 
 def expire_lost(

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from onceover.context import PipelineContext
-from onceover.detection.certified import read_certified
 from onceover.detection.judgements import Judgement, judge_windows
 from onceover.detection.sweep import ShortQuarantine
 from onceover.errors import OnceoverError, UnreachableError
@@ -78,11 +77,7 @@ def list_lost(context: PipelineContext) -> LostWindows:
                for seen in _select(context, opened.judgements, {})]  # fmt: skip
     without_text = {seen.lost.window_start: seen.text_gone for seen in closed if seen.text_gone}
     compacted = context.files.read_compacted_lengths(without_text)
-    certified = {
-        each.window_start
-        for each in read_certified(ledger, registered, without_text)
-        if each.stated is not None and not each.rows_differ
-    } - lost_windows.list_unsettled(ledger, name, list(without_text))  # these would count twice, under a certificate
+    certified = lost_windows.list_as_certified(ledger, registered, list(without_text))
     are_lost = [seen for seen in closed if seen.lost.window_start not in certified]
     held = context.read_held(f"{len(are_lost)} windows whose raw lacks records") if are_lost else ()
     again = Counter(each.window_start for each in read_again.list_wanted(ledger, name))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pytest
 from bench.large_ledger import pipeline
+from tests.onceover.ledger.driven_pipeline import COLUMNS, NOON, SOURCE, register
 
 from onceover.ledger.catalog import read_registered, register_pipeline, restore_contracts
 from onceover.ledger.database import Connection
@@ -15,20 +16,17 @@ from onceover.ledger.drivers import as_driver
 from onceover.ledger.log_cuts import is_uncompared
 from onceover.ledger.rebuilt_rows import expire_rows_without_raw, insert_windows
 from onceover.ledger.releases import list_releases
-from onceover.model.contract import Column, Columns, Cutovers
+from onceover.model.contract import Cutovers
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import RawContents, RawFile, Run
 from onceover.recovery.rebuild_ledger import KnownLogs, find_read_nowhere, write_ledger
 
 pytestmark = pytest.mark.stack
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-SOURCE = KafkaPartition("0a1b2c3d", 0)
-COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
 
 
 def test_second_rebuild_keeps_rows_that_had_no_raw(connection: Connection) -> None:
-    registered = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS)
+    registered = register(connection)
     connection.execute(
         f"INSERT INTO aggregates.{registered.name} (window_start, window_end, kind, events) "
         "VALUES (%(noon)s, %(noon)s, 'a', 7), (%(noon)s, %(noon)s, 'b', 9)", {"noon": NOON},
@@ -48,7 +46,7 @@ def test_second_rebuild_keeps_rows_that_had_no_raw(connection: Connection) -> No
 
 
 def test_rebuilt_ledger_waits_for_the_logs_comparison(connection: Connection) -> None:
-    registered, at = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS), SOURCE
+    registered, at = register(connection), SOURCE
 
     def run(start: int, end: int, *epochs: tuple[int, int]) -> Run:
         held = ((0, Digest(end - start, start)),)

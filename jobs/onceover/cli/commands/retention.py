@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from onceover.cli.arguments import PipelineName, ReasonOrDefault, flag, get_user, require_reason
+from onceover.cli.arguments import DryRun, PipelineName, ReasonOrDefault, flag, get_user, require_reason
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import Answer, Occasionally, Table
@@ -17,7 +17,6 @@ from onceover.retention.service import expire, plan_expiry
 
 _BY_THE_POLICY = "by the policy"
 
-DryRun = Annotated[bool, flag("--dry-run", "Only list what would expire; write nothing.")]
 AdoptMissing = Annotated[
     bool, flag("--adopt-missing", "Declare windows and days expired whose raw is lost; needs --reason.")
 ]

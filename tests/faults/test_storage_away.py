@@ -1,19 +1,19 @@
-"""HDFS that dies, fills up or loses its answer while a batch appends."""
+"""HDFS that dies, fills up or loses its answer while a batch appends; a broker that dies while it reads."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from urllib.parse import urlparse
 
+import psutil
 import pytest
 import requests
-from tests.faults.conftest import Jobs
-from tests.faults.ends import assert_counts_once, find_datanode, pad
+from tests.faults.conftest import Jobs, hold
+from tests.faults.ends import assert_counts_once, fail_attempt, find_datanode, go_on, has_unread_request, pad
 from tests.faults.held_appends import append_held_midway
 from tests.faults.proxy import CutError, Proxy
 from tests.integration.extras import produce
-from tests.integration.lane import Lane, event
+from tests.integration.lane import Lane, Lanes, event
 
 from onceover.config.endpoints import address
 from onceover.errors import TransientError
@@ -22,40 +22,32 @@ from onceover_local.stack import Stack
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
-Lanes = Callable[..., Lane]
 NO_QUOTA = -1
 
 
 def test_namenode_killed_in_mid_append_costs_no_record(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
     lane = lanes()
     lane.produce([pad(event(n % 10, amount=n), 40_000) for n in range(60)])
-    with append_held_midway(600_000) as (environment, held, go_on):
+    with append_held_midway(600_000) as (environment, held, resume):
         ingest = jobs("ingest.py", "--pipeline", lane.name)
         ingest.start(environment=environment)
         assert held.wait(120)
         stack.kill_part("namenode")
         stack.start_part("namenode")
-        go_on.set()
-        wait_for(lambda: "idle, every window closed" in ingest.read_log(), 120, "the driver to go on")
-        assert ingest.stop() == 0
-    assert_counts_once(lane, range(60))
+        resume.set()
+        go_on(lane, ingest, range(60))
 
 
 def test_all_datanodes_away_fail_the_attempt_alone(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
     lane = lanes()
     produce(lane, range(10))
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=Step.BEGUN)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.BEGUN)
     stack.kill_part("datanode1")
     try:
-        ingest.resume()
-        wait_for(lambda: "attempt 1 of 5 failed" in ingest.read_log(), 120, "an attempt to fail")
+        fail_attempt(ingest)
     finally:
         stack.start_part("datanode1")
-    wait_for(lambda: "idle, every window closed" in ingest.read_log(), 120, "the driver to go on")
-    assert ingest.stop() == 0
-    assert_counts_once(lane, range(10))
+    go_on(lane, ingest, range(10))
 
 
 def set_space_quota(lane: Lane, size: int) -> None:
@@ -68,18 +60,13 @@ def set_space_quota(lane: Lane, size: int) -> None:
 def test_hdfs_over_quota_is_named_and_costs_no_record(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes()
     produce(lane, range(10))
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start(stop_after=Step.BEGUN)
-    ingest.wait_until_held(120)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.BEGUN)
     set_space_quota(lane, 1000)
-    ingest.resume()
-    wait_for(lambda: "attempt 1 of 5 failed" in ingest.read_log(), 120, "an attempt to fail")
+    fail_attempt(ingest)
     set_space_quota(lane, NO_QUOTA)
     (failed,) = (line for line in ingest.read_log().splitlines() if "attempt 1 of 5" in line)
     assert "quota" in failed
-    wait_for(lambda: "idle, every window closed" in ingest.read_log(), 120, "the driver to go on")
-    assert ingest.stop() == 0
-    assert_counts_once(lane, range(10))
+    go_on(lane, ingest, range(10))
 
 
 def test_append_whose_reply_is_lost_is_read_again(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,3 +98,17 @@ def test_append_whose_reply_is_lost_is_read_again(lanes: Lanes, monkeypatch: pyt
     assert is_lost.is_set()
     assert lane.lines(), "what was appended is there"
     assert_counts_once(lane, range(10))
+
+
+def test_broker_killed_in_mid_read_costs_no_record(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
+    lane = lanes()
+    produce(lane, range(10))
+    port = int(address("kafka").rpartition(":")[2])
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.BEGUN)
+    psutil.Process(stack.find_pid("kafka")).suspend()  # so that the read does not end before the broker does
+    ingest.resume()
+    wait_for(lambda: has_unread_request(port), 60, "a read to be under way")
+    stack.kill_part("kafka")
+    assert lane.lines() == []
+    stack.start_part("kafka")
+    go_on(lane, ingest, range(10))
