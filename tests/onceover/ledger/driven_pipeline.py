@@ -46,10 +46,10 @@ def insert_window(connection: Connection, name: str, start: datetime = NOON, end
     connection.execute(query, [name, start, end])
 
 
-def change_window(connection: Connection, name: str, start: datetime, what: str, *values: object) -> None:
+def change_window(connection: Connection, name: str, start: datetime, what: str) -> None:
     """Set columns of a window, as `what` says."""
     query = f'UPDATE onceover."window" SET {what} WHERE pipeline = %s AND window_start = %s'
-    connection.execute(query, [*values, name, start])
+    connection.execute(query, [name, start])
 
 
 @contextmanager
