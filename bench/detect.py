@@ -30,7 +30,7 @@ MONTH = 31 * 24 * 60 // large_ledger.MINUTES
 DAY = 24 * 60 // large_ledger.MINUTES
 GOAL_SECONDS = 2.0
 SEED = 20130105
-_OF_PIPELINE = {Kind.UNFINISHED_BATCH, Kind.HOLE}
+_OF_PIPELINE = {Kind.HOLE}
 
 
 def run() -> tuple[list[Row], list[str]]:

@@ -10,7 +10,7 @@ from bench.large_ledger import pipeline
 from bench.ledger_history import COLUMNS, TOPIC_ID, WINDOW, History, piece_of
 from onceover.detection.certify import certify_from_ledger
 from onceover.detection.judgements import judge_windows
-from onceover.ledger import batches, drivers, frontiers, increments, watermarks
+from onceover.ledger import batches, drivers, frontiers, increments
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
@@ -111,7 +111,7 @@ class Writer:
     def _close_and_certify(self) -> None:
         """Let the watermark follow, a window's length behind, and certify what it closed."""
         connection, name, length = self._connection, self._history.name, timedelta(minutes=5)
-        watermarks.advance_watermark(connection, self._epoch, self._history.generation, length, timedelta(hours=1))
+        frontiers.advance_watermark(connection, self._epoch, self._history.generation, length, timedelta(hours=1))
         seen = judge_windows(connection, name, self._history, None, every=False)
         right = [(j.evidence, j.findings) for j in seen.judgements if j.is_right]
         assert len(right) == len(seen.judgements)

@@ -13,7 +13,7 @@ _UNCERTIFIED: tuple[Planted, ...] = ("duplicated", "unproved")
 
 
 def plant(connection: Connection, ledger: LargeLedger, failures: int, seed: int) -> None:
-    """Plant that many failures, each kind equally often, and an unfinished batch and a hole of the pipeline."""
+    """Plant that many failures, each kind equally often, and a hole of the pipeline."""
     places = random.Random(seed).sample(range(1, ledger.windows // 4 - 1), failures)
     kinds = tuple(SHOWS)
     ledger.planted = {start_of(4 * place): kinds[n % len(kinds)] for n, place in enumerate(places)}
@@ -41,12 +41,6 @@ def plant(connection: Connection, ledger: LargeLedger, failures: int, seed: int)
                 f'UPDATE onceover."window" SET {change} WHERE pipeline = %s AND window_start = ANY(%s)',
                 [name, by_kind[kind]],  # type: ignore[index]
             )
-        connection.execute(
-            "INSERT INTO onceover.driver (pipeline, epoch, owner, expires_at, holder) "
-            "VALUES (%s, 2, 'bench', now() + interval '1 day', gen_random_uuid())",
-            [name],
-        )
-        connection.execute("INSERT INTO onceover.batch (pipeline, epoch, contract_version) VALUES (%s, 1, 1)", [name])
         connection.execute(
             "UPDATE onceover.kafka_partition SET reach = reach + 1000 WHERE pipeline = %s AND kafka_partition = 0",
             [name],

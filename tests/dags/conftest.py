@@ -12,10 +12,6 @@ from tests.airflow_home import DAGS, make_project, name_airflow_home
 from tests.dags.doubles import Library
 from tests.programs import write_python_program
 
-from onceover.detection import plan as plan_module
-from onceover.detection import service as detection_service
-from onceover.repair import confirmation, range_outcome
-
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag
 
@@ -47,13 +43,8 @@ def database() -> None:
 
 @pytest.fixture
 def library(database: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
-    stand_in = Library()
-    monkeypatch.setattr(detection_service, "detect", stand_in.detect)
-    monkeypatch.setattr(plan_module, "plan_repair", stand_in.plan_repair)
-    monkeypatch.setattr(confirmation, "confirm", stand_in.confirm)
-    monkeypatch.setattr(range_outcome, "judge_range", stand_in.judge_range)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[*]"}')
-    return stand_in
+    return Library().patch(monkeypatch)
 
 
 @pytest.fixture

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from onceover.context import PipelineContext
+from onceover.detection import plan as plan_module
+from onceover.detection import service as detection_service
 from onceover.detection.plan import PlannedRepair, RepairPlan
 from onceover.detection.service import Detection, FailedWindow
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window, WindowRange
+from onceover.repair import confirmation, range_outcome
 from onceover.repair.confirmation import Confirmation
 from onceover.repair.range_outcome import RangeOutcome
 
@@ -21,45 +26,61 @@ if TYPE_CHECKING:
 WINDOW = Window.at(datetime(2013, 1, 1, 5, tzinfo=UTC), 60)
 
 
+DUPLICATED = Finding(Kind.DUPLICATED, {"landings": [1, 2]})
+
+
+@dataclass(frozen=True)
+class AirflowRun:
+    """What an operator reads of Airflow's own run."""
+
+    dag_id: str = "a_dag"
+    run_id: str = "manual__1"
+    run_type: str = "manual"
+    triggering_user_name: str | None = "ada"
+    data_interval_start: datetime | None = None
+    data_interval_end: datetime | None = None
+
+
 @dataclass
 class Library:
-    """A double of the services of detection and repair that returns their own result types."""
+    """A double of the services of detection and repair that returns their own result types. `outcome` has the fields
+    of a confirmation that differ from an empty one."""
 
     requests: dict[str, int] = field(default_factory=dict)
-    blocked: tuple[tuple[str, str], ...] = ()
+    outcome: dict[str, Any] = field(default_factory=dict)
     detected: dict[str, dict[str, Any]] = field(default_factory=dict)
+    planned: list[str] = field(default_factory=list)
     confirmed: list[tuple[str, int]] = field(default_factory=list)
     wrong: tuple[tuple[str, str], ...] = ()
+    pending: tuple[tuple[str, str], ...] = ()
 
-    def detect(
-        self,
-        context: PipelineContext,
-        *,
-        who: str,
-        why: str,
-        window_range: WindowRange | None,
-        force: bool,
-        **_: object,
-    ) -> Detection:
-        pipeline = context.name
-        self.detected[pipeline] = {"who": who, "why": why, "window_range": window_range}
-        request = self.requests.get(pipeline)
-        failed = (FailedWindow(WINDOW, (Finding(Kind.DUPLICATED),)),) if request else ()
-        return Detection(pipeline, 24, 0, failed, 0, 0, 0, (), request)
+    def detect(self, context: PipelineContext, **asked: Any) -> Detection:
+        self.detected[context.name] = asked
+        request = self.requests.get(context.name)
+        failed = (FailedWindow(WINDOW, (DUPLICATED,)),) if request else ()
+        return Detection(context.name, 24, 3, failed, 0, 0, 1, (Finding(Kind.HOLE, {}),), request)
 
     def plan_repair(self, context: PipelineContext, *, window_range: WindowRange, force: bool) -> RepairPlan:
-        planned = tuple(PlannedRepair(window, (), 1200, 99000, 1150, None, 7) for window in window_range)
-        return RepairPlan(context.name, planned)
+        self.planned.append(context.name)
+        planned = tuple(PlannedRepair(each, (DUPLICATED,), 1200, 99000, 1150, 1100, 4) for each in window_range)
+        return RepairPlan(context.name, planned, 2)
 
     def confirm(self, context: PipelineContext, request_id: int) -> Confirmation:
-        pipeline = context.name
-        self.confirmed.append((pipeline, request_id))
-        return Confirmation(pipeline, request_id, (str(WINDOW),), (), (), self.blocked, (), (), 0, 0)
+        self.confirmed.append((context.name, request_id))
+        return replace(Confirmation(context.name, request_id, (), (), (), (), (), (), 0, 0), **self.outcome)
 
     def judge_range(
         self, context: PipelineContext, window_range: WindowRange, confirmation: Confirmation | None
     ) -> RangeOutcome:
-        return RangeOutcome(context.name, window_range, self.wrong)
+        return RangeOutcome(context.name, window_range, self.wrong, self.pending)
+
+    def patch(self, monkeypatch: pytest.MonkeyPatch) -> Library:
+        """Put the double in the library's place for a test."""
+        monkeypatch.setattr(detection_service, "detect", self.detect)
+        monkeypatch.setattr(plan_module, "plan_repair", self.plan_repair)
+        monkeypatch.setattr(confirmation, "confirm", self.confirm)
+        monkeypatch.setattr(range_outcome, "judge_range", self.judge_range)
+        return self
 
 
 def run(

@@ -42,7 +42,8 @@ def test_failed_window_of_one_pipeline_is_one_application(
 
 
 def test_newly_blocked_window_turns_the_run_red_at_once(dag_bag: DagBag, library: Library, spark: Path) -> None:
-    library.requests, library.blocked = {"orders": 12}, ((str(WINDOW), "corrupt line"),)
+    library.requests = {"orders": 12}
+    library.outcome = {"newly_blocked": ((str(WINDOW), "corrupt line"),)}
 
     state, tasks = run(dag_bag, "repair_failed_windows")
 

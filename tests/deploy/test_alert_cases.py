@@ -10,18 +10,16 @@ from typing import Any
 
 import pytest
 import yaml
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.registry import Collector
 from tests.deploy.promql import EXPOSED, VALUES
 from tests.deploy.promtool import run_promtool
+from tests.onceover.observability.test_metrics import expose
 from tests.signals import FLIGHTS
 
 from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
-from onceover.observability.metrics import METRICS, build_metrics
+from onceover.observability.metrics import METRICS
 from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, LastBatch, Signals
 
 ROOT = Path(__file__).parents[2]
@@ -70,18 +68,6 @@ BUSY = replace(
     too_many=20,
     too_few=1,
 )  # fmt: skip
-
-
-def expose(signals: Signals) -> str:
-    """Render the text that Prometheus scrapes."""
-
-    class FixedCollector(Collector):
-        def collect(self) -> list[Metric]:
-            return list(build_metrics([signals]))
-
-    registry = CollectorRegistry()
-    registry.register(FixedCollector())
-    return generate_latest(registry).decode()
 
 
 def parse(series: str) -> tuple[str, dict[str, str]]:

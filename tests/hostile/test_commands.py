@@ -17,6 +17,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from onceover.cli.app import app
+from onceover.cli.lazy import LazyCommand
 from onceover.config import endpoints
 
 TRIES = 500
@@ -44,8 +45,8 @@ def list_commands(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tup
         command = group.get_command(context, name)
         if isinstance(command, TyperGroup):
             yield from list_commands(command, (*path, name))
-        elif command is not None:
-            yield (*path, name), command.params
+        elif isinstance(command, LazyCommand):
+            yield (*path, name), command.load().params
 
 
 def make_words(number: int, file: str, path: tuple[str, ...], params: list[Any]) -> list[str]:

@@ -65,7 +65,7 @@ def test_extra_that_lands_later_counts_once(lanes: Lanes) -> None:
     lane.ingest()
     assert lane.aggregates() != sum_up(range(60)), "the batch counted them once more"
     failed = lane.detect().failed
-    assert [{f.kind for f in each.findings} >= {Kind.EXTRA_RECORD} for each in failed] == [True, True]
+    assert [{f.kind for f in each.findings} >= {Kind.UNACCOUNTED_BYTES} for each in failed] == [True, True]
     repair(lane)
     assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(60)), 2)
     assert lane.explain(0)["certificate_rests_on"]["extras"] == []

@@ -68,13 +68,13 @@ class Plant:
 
 
 BYTES, MISMATCH = Kind.UNACCOUNTED_BYTES, Kind.AGGREGATE_MISMATCH
-CORRUPT, MISPLACED = Kind.CORRUPT_LINE, Kind.MISPLACED_LINE
+CORRUPT, STRAY = Kind.CORRUPT_LINE, Kind.STRAY_LINE
 PLANTS = [
     Plant(duplicate, {Kind.DUPLICATED}, "Raw holds records more than once"),
     Plant(append_unaccounted, {BYTES}, "an append that never counted", {CORRUPT}),
     Plant(change_rows, {BYTES, MISMATCH}, "do not count what was landed"),
     Plant(append_corrupt_line, {BYTES}, "damaged, by the hash", {CORRUPT}),
-    Plant(append_misplaced_line, {BYTES}, "belongs to another window", {MISPLACED}),
+    Plant(append_misplaced_line, {BYTES}, "belongs elsewhere, and counts for nothing", {STRAY}),
 ]
 
 
@@ -137,7 +137,7 @@ def test_findings_of_one_window_are_named_and_repaired_at_once(lanes: Lanes) -> 
     assert kinds["12:00Z"] == {Kind.DUPLICATED, Kind.LATE, BYTES, MISMATCH}
     lane.repair(detection.request_id or 0)
     found = {Kind(f["kind"]) for f in lane.explain(0)["ledger"]["findings"]}
-    assert found == {*kinds["12:00Z"], Kind.MISPLACED_LINE, Kind.CORRUPT_LINE}
+    assert found == {*kinds["12:00Z"], STRAY, CORRUPT}
     assert lane.aggregates() == {(0.0, "a"): (6, 11, 4), (5.0, "a"): (1, 7, 7)}
     assert lane.audit()["equal"]
 
@@ -166,17 +166,6 @@ def test_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
     assert lane.explain(0)["state"] == "damaged"
     with lane.ledger() as ledger:
         assert expiries.list_expirable(ledger, lane.name, 0) == [], "retention keeps what is left of its raw"
-
-
-@pytest.mark.rare
-def test_unfinished_batch_is_named_until_a_driver_takes_over(lanes: Lanes) -> None:
-    lane = lanes()
-    lane.produce(FIVE)
-    die_after(lane, Step.BEGUN)
-    assert [f.kind for f in lane.detect().findings] == [Kind.UNFINISHED_BATCH]
-    lane.ingest()
-    after = lane.detect()
-    assert (after.findings, after.certified) == ((), 1)
 
 
 def test_two_contents_are_refused_until_one_is_taken_out(lanes: Lanes) -> None:

@@ -36,6 +36,6 @@ def test_lines_of_a_log_never_read_are_named_and_not_counted(lanes: Lanes) -> No
     known = "SELECT kafka_partition, reach FROM onceover.kafka_partition WHERE pipeline = %s"
     assert lane.query(known, [lane.name]) == [{"kafka_partition": 0, "reach": 5}], "no watermark stops"
     explained = lane.explain(0)
-    assert {Kind(f["kind"]) for f in explained["ledger"]["findings"]} == {Kind.UNACCOUNTED_BYTES, Kind.FOREIGN_LINE}
+    assert {Kind(f["kind"]) for f in explained["ledger"]["findings"]} == {Kind.UNACCOUNTED_BYTES, Kind.STRAY_LINE}
     assert (explained["state"], explained["findings"], lane.detect().judged) == ("certified", [], 0)
     assert lane.verify(from_ms(NOON_MS))["differences"] == ["raw: 2 records that no landing accounts for"]

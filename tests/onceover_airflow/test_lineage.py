@@ -72,12 +72,11 @@ def test_dags_load_and_repair_without_the_lineage_provider(project: Path) -> Non
     assert (project / "submitted").read_text().endswith("jobs/repair.py --pipeline events --request 12\n")
 
 
-def test_listener_without_a_configuration_is_off(project: Path) -> None:
-    assert last_line(LISTENERS) == "listeners 0"
-
-
-def test_listener_with_a_transport_is_on(project: Path) -> None:
-    assert last_line(LISTENERS, AIRFLOW__OPENLINEAGE__TRANSPORT='{"type": "console"}') == "listeners 1"
+@pytest.mark.parametrize(
+    ("settings", "listeners"), [({}, 0), ({"AIRFLOW__OPENLINEAGE__TRANSPORT": '{"type": "console"}'}, 1)]
+)
+def test_listener_is_on_with_a_transport_alone(project: Path, settings: dict[str, str], listeners: int) -> None:
+    assert last_line(LISTENERS, **settings) == f"listeners {listeners}"
 
 
 def test_repair_without_a_requester_has_no_lineage() -> None:

@@ -21,17 +21,11 @@ def test_reason_is_kept_as_one_line() -> None:
 
 
 @pytest.mark.parametrize("reason", [None, "", "  \n"])
-def test_real_run_needs_a_reason(reason: str | None) -> None:
+def test_real_run_alone_needs_a_reason(reason: str | None) -> None:
     with pytest.raises(UsageError, match="needs a reason"):
         request({"reason": reason})
-
-
-def test_dry_run_needs_no_reason() -> None:
-    assert request({"dry_run": True}).dry_run
-
-
-def test_backfill_needs_no_reason() -> None:
-    assert request({}, reason_needed=False).reason is None
+    assert request({"dry_run": True, "reason": reason}).dry_run
+    assert request({"reason": reason}, reason_needed=False).reason is None
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import psutil
@@ -16,15 +14,14 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowException
 from tests.programs import write_python_program
 
-from onceover.config.airflow import POOL
 from onceover.errors import ConfigurationError, TerminalError, TransientError
 from onceover_airflow.operators.repair import RepairOperator
 from onceover_airflow.spark import driver_environment, kill_family, master_of, meaning_of_exit
+from onceover_local.stack.process import wait_for
 
 pytestmark = pytest.mark.airflow
 
 LOCAL = '{"conn_type": "spark", "host": "local[*]"}'
-YARN = '{"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}'
 
 
 def repair(pipeline: str = "events") -> RepairOperator:
@@ -88,10 +85,6 @@ def test_master_is_read_as_the_provider_reads_it(
     assert repair()._get_hook()._connection["master"] == master
 
 
-def test_embedded_stack_makes_the_pool_of_the_tasks() -> None:
-    assert repair().pool == POOL
-
-
 def test_exit_code_of_a_transient_error_alone_is_retried() -> None:
     assert isinstance(meaning_of_exit(75, "it"), TransientError)
     assert isinstance(meaning_of_exit(78, "it"), TerminalError)
@@ -144,7 +137,8 @@ def test_killing_the_task_kills_the_driver_too(submitted: Path) -> None:
 
     task = threading.Thread(target=until_killed, daemon=True)
     task.start()
-    pids = [int(pid) for pid in eventually(submitted / "pids").split()]
+    wait_for((submitted / "pids").exists, 20, "the submission")
+    pids = [int(pid) for pid in (submitted / "pids").read_text().split()]
 
     operator.on_kill()
     task.join(10)
@@ -164,21 +158,8 @@ def test_kill_of_an_ended_process_does_nothing() -> None:
     assert kill_family(done.pid) == []
 
 
-def eventually(path: Path, deadline_s: float = 20) -> str:
-    end = time.monotonic() + deadline_s
-    while not path.exists():
-        if time.monotonic() > end:
-            raise TimeoutError(f"{path} was not written in {deadline_s} s")
-        time.sleep(0.02)
-    return path.read_text()
-
-
-def gone(pids: list[int], deadline_s: float = 10) -> bool:
+def gone(pids: list[int]) -> bool:
     """Whether the processes have ended; one whose new parent has not collected it yet has ended too."""
     alive = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
-    _, left = psutil.wait_procs(alive, timeout=deadline_s)
-    for process in left:
-        if process.status() != psutil.STATUS_ZOMBIE:
-            os.kill(process.pid, signal.SIGKILL)
-            return False
-    return True
+    _, left = psutil.wait_procs(alive, timeout=10)
+    return all(process.status() == psutil.STATUS_ZOMBIE for process in left)

@@ -19,11 +19,11 @@ def test_empty_table_says_so() -> None:
 
 
 def test_finding_is_a_line_with_its_evidence() -> None:
-    findings = [{"kind": "late", "landings": [7, 9]}, {"kind": "foreign line", "lines": "x" * 500}]
+    findings = [{"kind": "late", "landings": [7, 9]}, {"kind": "stray line", "misplaced": "x" * 500}]
     lines = evidence_table([{"window": "w1", "findings": findings}, {"window": "w2", "findings": []}]).splitlines()
 
     assert lines[2].split() == ["w1", "late", "landings=7,", "9"]
-    assert lines[3].startswith("w1      foreign line")
+    assert lines[3].startswith("w1      stray line")
     assert lines[3].endswith("...")
     assert lines[4].split() == ["w2", "none,", "repaired", "by", "force", "-"]
 

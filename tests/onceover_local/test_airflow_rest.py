@@ -69,22 +69,6 @@ def client(airflow: Airflow) -> Iterator[AirflowRest]:
     rest.close()
 
 
-def test_run_is_triggered_with_its_form_and_no_logical_date(airflow: Airflow, client: AirflowRest) -> None:
-    airflow.lay("POST /api/v2/dags/repair_on_call/dagRuns", (200, {"dag_run_id": RUN_ID}))
-
-    assert client.trigger("repair_on_call", {"pipeline": "flights"}) == RUN_ID
-
-    assert airflow.seen == [
-        ("POST", "/auth/token", {"username": "admin", "password": "hush"}, None),
-        (
-            "POST",
-            "/api/v2/dags/repair_on_call/dagRuns",
-            {"logical_date": None, "conf": {"pipeline": "flights"}},
-            "Bearer t1",
-        ),
-    ]
-
-
 def test_backfill_is_what_the_form_sends(airflow: Airflow, client: AirflowRest) -> None:
     airflow.lay("POST /api/v2/backfills", (200, {"id": 4}))
     days = datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC)
@@ -128,13 +112,6 @@ def test_wrong_password_is_reported_in_one_line(airflow: Airflow, client: Airflo
 
     with pytest.raises(TerminalError, match="refuses the login of 'admin'"):
         client.import_errors()
-
-
-def test_run_is_waited_for_until_it_has_finished(airflow: Airflow, client: AirflowRest) -> None:
-    path = "/api/v2/dags/d/dagRuns/manual__2013-01-01T05%3A00%3A00%2B00%3A00"
-    airflow.lay(f"GET {path}", (200, {"state": "queued"}), (503, {}), (200, {"state": "failed"}))
-
-    assert client.wait_for_run("d", RUN_ID, 5)["state"] == "failed"
 
 
 def test_run_that_misses_its_deadline_is_reported_with_blockers(airflow: Airflow, client: AirflowRest) -> None:

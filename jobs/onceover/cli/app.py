@@ -4,37 +4,42 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import entry_points
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from onceover import __version__
+from onceover.cli import commands
+from onceover.cli.command import unwrap
+from onceover.cli.commands import ledger, pipelines
 from onceover.cli.exit_codes import format_epilog
-from onceover.cli.lazy import LazyGroup
+from onceover.cli.lazy import list_commands
 from onceover.cli.output import print_error
 from onceover.errors import OnceoverError
 
+# The purpose of commands, in the order in which `onceover --help` lists them.
+_COMMANDS: Final = {
+    "Inspect": ("windows", "explain", "holes", "doctor"),
+    "Repair": ("repair", "requests", "reread", "restore"),
+    "Verify": ("verify", "audit", "sweep"),
+    "Decide": ("accept-loss", "take"),
+    "Maintain": ("quarantine", "compact", "retention", "offsets"),
+    "Run": ("ingest", "metrics"),
+}
 
-class Program(LazyGroup):
+
+class Program(TyperGroup):
     """The top group: an expected error prints one line and sets the exit code; only a bug shows a traceback."""
 
-    package = "onceover.cli.commands"
-    # The purpose of commands, in the order in which `onceover --help` lists them.
-    panels = {  # noqa: RUF012 - as its base declares it
-        "Inspect": ("windows", "explain", "holes", "doctor"),
-        "Repair": ("repair", "requests", "reread", "restore"),
-        "Verify": ("verify", "audit", "sweep"),
-        "Decide": ("accept-loss", "take"),
-        "Maintain": ("quarantine", "compact", "retention", "offsets", "ledger"),
-        "Run": ("ingest", "metrics", "pipelines"),
-    }
-
     def __init__(self, **attributes: Any) -> None:
-        """Add the groups that other installed packages register, like the embedded stack's, to the last panel."""
+        """Add the commands, and the groups that other installed packages register, like the embedded stack's."""
         super().__init__(**attributes)
-        for point in entry_points(group="onceover.commands"):
-            self.commands[point.name] = typer.main.get_group(point.load())
-            self.commands[point.name].rich_help_panel = list(self.panels)[-1]  # type: ignore[attr-defined]
+        self.help = unwrap(self.help)
+        for panel, names in _COMMANDS.items():
+            self.commands.update(list_commands(commands.__name__, names, panel))
+        groups = (ledger.app, pipelines.app, *(point.load() for point in entry_points(group="onceover.commands")))
+        self.commands.update((str(group.name), group) for group in groups)
 
     def main(self, *arguments: Any, **named: Any) -> NoReturn:
         try:

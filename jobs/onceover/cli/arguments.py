@@ -48,6 +48,7 @@ FromWithTo = Annotated[
     str | None, option("--from", "TIME", "Start of the first window; needs --to. Default: all windows.")
 ]
 ToIfAny = Annotated[str | None, option("--to", "TIME", "End of the last window; exclusive.")]
+DryRun = Annotated[bool, flag("--dry-run", "Only list what would be done; write nothing.")]
 Reason = Annotated[str | None, option("--reason", "TEXT", "Why you do this; kept in the ledger. Required to write.")]
 ReasonOrDefault = Annotated[str, option("--reason", "TEXT", "Why you do this; kept in the ledger with your name.")]
 

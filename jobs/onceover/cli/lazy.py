@@ -1,82 +1,44 @@
-"""Groups of commands, one module per command, each imported only when called: commands need heavy libraries."""
+"""Commands that are modules, each imported only when called: commands need heavy libraries."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any
 
-import typer
 from typer.core import TyperCommand, TyperGroup
 
 from onceover.cli.command import COMMANDS, AnyCommand, unwrap
 
 
-class LazyGroup(TyperGroup):
-    """The commands in the modules of `package`, in the order of `panels`: accept-loss is accept_loss.py, with a
-    function that is a `command`; a group is a package with its `app`. Help is read from docstrings and imports no
-    command."""
+class LazyCommand(TyperCommand):
+    """The command of a module: listed by its function's docstring, which is read from the source, and otherwise the
+    command that the module registers."""
 
-    package: ClassVar[str]
-    panels: ClassVar[Mapping[str | None, Sequence[str]]]
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.help = unwrap(self.help)
-        names = (name for names in self.panels.values() for name in names)
-        # A command is None until it is called; "did you mean" needs the names.
-        self.commands = cast("dict[str, Any]", dict.fromkeys(names))
-
-    def get_command(self, ctx: Any, cmd_name: str) -> AnyCommand | None:
-        if cmd_name in self.commands and self.commands[cmd_name] is None:
-            self.commands[cmd_name] = _load(self._module(cmd_name))
-        return cast("AnyCommand | None", self.commands.get(cmd_name))
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        with self._outlined(ctx):
-            super().format_help(ctx, formatter)
-
-    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        with self._outlined(ctx):
-            return super().shell_complete(ctx, incomplete)
-
-    @contextmanager
-    def _outlined(self, ctx: Any) -> Iterator[None]:
-        """Show commands that were not called as outlines within the block; outlines import nothing."""
-        whole = self.commands
-        self.commands = {name: whole[name] or self._outline(name) for name in self.list_commands(ctx)}
-        for panel, names in self.panels.items():
-            for name in names:
-                self.commands[name].rich_help_panel = panel  # type: ignore[attr-defined]
-        try:
-            yield
-        finally:
-            self.commands = whole
-
-    def _module(self, name: str) -> str:
-        return f"{self.package}.{name.replace('-', '_')}"
-
-    def _outline(self, name: str) -> AnyCommand:
-        """Return a command for a listing, made from its function's docstring alone; a group is imported."""
-        module = self._module(name)
+    def __init__(self, name: str, module: str, panel: str | None) -> None:
+        self._module = module
         spec = find_spec(module)
         source = Path(spec.origin).read_text() if spec and spec.origin else ""
-        for part in ast.parse(source).body:
-            if isinstance(part, ast.FunctionDef) and part.name.rstrip("_") == name.replace("-", "_"):
-                return TyperCommand(name, help=unwrap(ast.get_docstring(part)))
-        return _load(module)
+        docstring = re.search(r'^def {}_?\(.*?^    """(.*?)"""'.format(module.rpartition(".")[2]), source, re.M | re.S)
+        super().__init__(name, help=unwrap(docstring and docstring[1]), rich_help_panel=panel)
+
+    def load(self) -> AnyCommand:
+        import_module(self._module)
+        return COMMANDS[self._module]
+
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        return self.load().make_context(*arguments, **named)
 
 
-def make_group(name: str, package: str, names: Sequence[str], help: str) -> typer.Typer:
-    """Return the group of the commands in a package's modules."""
-    group = type("Group", (LazyGroup,), {"package": package, "panels": {None: names}})
-    return typer.Typer(name=name, cls=group, no_args_is_help=True, help=help)
+def list_commands(package: str, names: Iterable[str], panel: str | None = None) -> dict[str, AnyCommand]:
+    """Return the commands in the modules of a package: accept-loss is in accept_loss.py."""
+    return {name: LazyCommand(name, f"{package}.{name.replace('-', '_')}", panel) for name in names}
 
 
-def _load(name: str) -> AnyCommand:
-    module = import_module(name)
-    return COMMANDS[name] if name in COMMANDS else typer.main.get_group(module.app)
+def make_group(name: str, package: str, panel: str, names: Iterable[str], help: str) -> TyperGroup:
+    """Return the group of the commands in a package's modules, itself listed in that panel."""
+    commands = list_commands(package, names)
+    return TyperGroup(name=name, help=help, commands=commands, no_args_is_help=True, rich_help_panel=panel)

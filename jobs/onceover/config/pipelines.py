@@ -36,17 +36,9 @@ def find_file(name: str, root: Path | None = None) -> Path:
     return files[name]
 
 
-def read_all(root: Path | None = None) -> tuple[Pipeline, ...]:
-    """Read all pipelines, by name. Raise MistakesError with the mistakes of all files, also if two share a group or one
-    has its files inside another's folder."""
-    valid, mistakes = read_valid(root)
-    if mistakes:
-        raise MistakesError(mistakes)
-    return valid
-
-
 def read_valid(root: Path | None = None) -> tuple[tuple[Pipeline, ...], list[Mistake]]:
-    """Return the pipelines whose TOML is valid, by name, and all mistakes of the others."""
+    """Return the pipelines whose TOML is valid, by name, and all mistakes of the others, also if two share a group or
+    one has its files inside another's folder."""
     parsed: list[Pipeline] = []
     mistakes: list[Mistake] = []
     for _, path in sorted(_files(root).items()):

@@ -146,10 +146,7 @@ def read_evidence(
         return EvidenceSnapshot(
             evidence=tuple(_build_evidence(row) for row in rows),
             in_flight=list_in_flight(connection, pipeline),
-            findings=(
-                *_find_unfinished_batches(connection, pipeline),
-                *_find_incomplete_partitions(connection, pipeline),
-            ),
+            findings=tuple(_find_incomplete_partitions(connection, pipeline)),
             blocked=frozenset(row["window_start"] for row in rows if row["blocked_at"]),
             claimed=_read_claims(connection, pipeline),
             open_windows=count_open_windows(connection, pipeline),
@@ -196,20 +193,6 @@ def _read_claims(connection: Connection, pipeline: str) -> dict[datetime, str]:
         [pipeline],
     )
     return {row["window_start"]: row["claimed_by"] for row in rows}
-
-
-def _find_unfinished_batches(connection: Connection, pipeline: str) -> list[Finding]:
-    row = connection.execute(
-        """
-        SELECT coalesce(array_agg(b.batch_id ORDER BY b.batch_id), '{}') AS batches
-        FROM onceover.batch b JOIN onceover.driver d USING (pipeline)
-        WHERE b.pipeline = %s AND b.state = 'begun' AND d.superseded_at IS NULL
-          AND (b.epoch <> d.epoch OR d.expires_at < clock_timestamp())
-        """,
-        [pipeline],
-    ).fetchone()
-    batches = list(row["batches"]) if row else []
-    return [Finding(Kind.UNFINISHED_BATCH, {"batches": batches})] if batches else []
 
 
 def _find_incomplete_partitions(connection: Connection, pipeline: str) -> list[Finding]:

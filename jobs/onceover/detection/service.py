@@ -71,21 +71,6 @@ class Detection:
     read_again: tuple[str, ...] = ()
     queued: int | None = None
 
-    def as_dict(self) -> dict[str, object]:
-        return {
-            "pipeline": self.pipeline,
-            "judged": self.judged,
-            "certified": self.certified,
-            "failed": self.failed,
-            "waiting": self.waiting,
-            "blocked": self.blocked,
-            "open": self.open,
-            "findings": self.findings,
-            "read_again": self.read_again,
-            "queued": self.queued,
-            "request_id": self.request_id,
-        }
-
 
 def detect(
     context: PipelineContext,

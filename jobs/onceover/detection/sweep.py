@@ -63,14 +63,6 @@ class ShortQuarantine:
     expected_length: int
     file_length: int | None
 
-    def as_dict(self) -> dict[str, object]:
-        return {
-            "day": self.day.isoformat(),
-            "path": self.path,
-            "expected_length": self.expected_length,
-            "file_length": self.file_length,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:

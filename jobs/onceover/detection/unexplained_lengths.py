@@ -11,8 +11,6 @@ from onceover.detection.judgements import Files
 from onceover.ledger.certificates import reopen_certified
 from onceover.ledger.database import Connection
 from onceover.ledger.file_lengths import ExpectedFile, list_expected_files
-from onceover.model.finding import Finding
-from onceover.model.finding_kinds import Kind
 from onceover.model.window import WindowRange
 
 
@@ -26,11 +24,6 @@ class UnexplainedFile:
     @property
     def window_start(self) -> datetime:
         return self.expected.window_start
-
-    @property
-    def finding(self) -> Finding:
-        lengths = {"expected_length": self.expected.expected_length, "file_length": self.length}
-        return Finding(Kind.UNACCOUNTED_BYTES, lengths)
 
 
 def list_unexplained_files(

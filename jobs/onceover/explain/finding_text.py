@@ -48,8 +48,6 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
             how = f"The offset ranges behind {format_list(evidence['landings'], 'landing')} overlap{overlap}."
         case Kind.UNACCOUNTED_BYTES:
             how = _describe_unaccounted(evidence)
-        case Kind.EXTRA_RECORD:
-            how = "Only raw shows which of them still count: a repair reads it."
         case Kind.MISSING_FILE if evidence.get("compacted"):
             what = "The compacted file that replaces the window's text is missing, or has another length."
             how = f"It had {evidence['expected_length']:,} bytes; put it back at the path shown below."
@@ -63,25 +61,15 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
             what = _agree_in_number(what, evidence["records"], "record")
             from_landings = f" ({format_list(evidence['landings'], 'landing')})" if evidence["landings"] else ""
             how = f"They landed after the watermark had passed the window's end{from_landings}."
-        case Kind.UNFINISHED_BATCH:
-            batches = format_list(evidence["batches"], "batch").replace("batchs", "batches").capitalize()
-            how = f"{batches}: begun, neither landed nor superseded, and their driver is dead."
         case Kind.HOLE:
             return _describe_hole(evidence)
         case Kind.TRUNCATED:
             how = _describe_cut(evidence)
         case Kind.UNREADABLE:
             how = _describe_stopped(evidence["stopped"])
-        case Kind.MISPLACED_LINE:
-            what = _agree_in_number(what, evidence["lines"], "line")
-            how = (
-                f"{_SCAN} They are not counted: they are lines of another window, or of a release from quarantine that "
-                "never landed. If the release was killed, or the ledger was restored from before it: `onceover "
-                'quarantine PIPELINE release --why "..."`.'
-            )
-        case Kind.FOREIGN_LINE:
-            what = _agree_in_number(what, evidence["lines"], "line")
-            how = f"{_SCAN} They are not counted: neither the ledger nor the root's marker names their log."
+        case Kind.STRAY_LINE:
+            what = _agree_in_number(what, evidence["misplaced"] + evidence["foreign"], "line")
+            how = " ".join([_SCAN, *(text.format(evidence[of]) for of, text in _STRAY.items() if evidence[of])])
         case Kind.FAILED_PROOF:
             how = f"Its last repair says: {evidence['reason']}."
         case Kind.CORRUPT_LINE:
@@ -114,6 +102,10 @@ def _describe_cut(evidence: Mapping[str, Any]) -> str:
 
 
 _SCAN = "A repair read every line of the window file and counted them."
+_STRAY = {
+    "misplaced": "Of another window, or of a release from quarantine that never landed: {:,}.",
+    "foreign": "Of a log that neither the ledger nor the root's marker names: {:,}.",
+}
 
 
 def _agree_in_number(what: str, number: int, noun: str) -> str:
@@ -123,11 +115,15 @@ def _agree_in_number(what: str, number: int, noun: str) -> str:
 def _describe_unaccounted(evidence: Mapping[str, Any]) -> str:
     expected, length = evidence["expected_length"], evidence["file_length"]
     how = f"The window file has {length:,} bytes, its landings account for {expected:,}: {length - expected:,} more."
+    sentences = [how] if length > expected else []
     if unproved := evidence.get("unproved_landings"):
-        how = f"The file's length did not prove {format_list(unproved, 'landing')}." + (
-            f" {how}" if length > expected else ""
+        sentences.insert(0, f"The file's length did not prove {format_list(unproved, 'landing')}.")
+    if evidence.get("certified_extras"):
+        sentences.append(
+            "The last certificate counts records that had landed nowhere, and the window has changed, or they have "
+            "landed since: only raw shows which of them still count."
         )
-    return how
+    return " ".join(sentences)
 
 
 def _describe_hole(evidence: Mapping[str, Any]) -> FindingText:

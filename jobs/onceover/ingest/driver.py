@@ -1,7 +1,7 @@
 """The ingest loop: one batch after another by the batch protocol, under a driver's epoch, until it is stopped.
 
 A crash after any step is legal. Each step leaves something behind, which the next driver or detection catches:
-  begun              a begun batch of a dead epoch: superseded by the next driver; until then `unfinished batch`
+  begun              a begun batch of a dead epoch: superseded by the next driver
   appended           lines that no landing accounts for: the replay lands them again, `unaccounted bytes`
   incremented        as above, and the replay counts them twice: `aggregate mismatch`
   landed             the replay lands and counts the same offsets again: `duplicated`
@@ -45,10 +45,10 @@ from onceover.ledger import batches, drivers, landed_offsets
 from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, DatabaseError
+from onceover.ledger.frontiers import advance_watermark
 from onceover.ledger.log_facts import list_hidden
 from onceover.ledger.read_again import ReadAgain, finish
 from onceover.ledger.root import OwnedRoot
-from onceover.ledger.watermarks import advance_watermark
 from onceover.ledger.windows import count_open_windows
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.batch_plan import plan_read_again

@@ -1,15 +1,20 @@
-"""Windows whose landed records raw has lost: what the last repair found, and their expiry by a person's word."""
+"""Windows and days of quarantine whose landed records raw has lost: what the last repair found, and their expiry by a
+person's word."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from uuid import UUID
 
+from onceover.ledger.aggregates import Fingerprint
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.compactions import list_substitutes
 from onceover.ledger.database import Connection
+from onceover.ledger.expiries import OF_DAYS
 from onceover.ledger.findings import resolve_findings
+from onceover.ledger.frontiers import EXTRAS_ARE_SETTLED
 from onceover.ledger.landings import read_landings
 from onceover.ledger.windows import lock_windows
 from onceover.model.claim import ClaimedWindow
@@ -32,13 +37,15 @@ class FailedRepair:
 
 @dataclass(frozen=True, slots=True)
 class LostWindow:
-    """A window at one version, of whose landed records raw lacks some: `what` says how one knows."""
+    """A window at one version, of whose landed records raw lacks some: `what` says how one knows. One that
+    `keeps_certificate` has lost its text alone, as if retention had moved it away: its rows are as certified."""
 
     window_start: datetime
     version: int
     records: int
     bytes: int
     what: str
+    keeps_certificate: bool = False
 
 
 def list_failed_repairs(connection: Connection, pipeline: str) -> dict[datetime, FailedRepair]:
@@ -78,31 +85,70 @@ def list_failed_repairs(connection: Connection, pipeline: str) -> dict[datetime,
     }
 
 
+def list_as_certified(
+    connection: Connection, registered: RegisteredPipeline, starts: Sequence[datetime]
+) -> frozenset[datetime]:
+    """Return those of these windows whose rows are as their last certificate states, if nothing has landed since, and
+    nothing that it counts may still land."""
+    rows = connection.execute(
+        f"""
+        SELECT w.window_start, c.contract_version, c.aggregate_rows, c.aggregate_hash
+        FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
+        WHERE w.pipeline = %s AND w.window_start = ANY(%s) AND c.aggregate_hash IS NOT NULL AND {EXTRAS_ARE_SETTLED}
+          AND NOT EXISTS (SELECT FROM onceover.landing l WHERE l.pipeline = w.pipeline
+            AND l.window_start = w.window_start AND l.landing_id > c.last_landing)
+        """,
+        [registered.name, list(starts)],
+    ).fetchall()
+    found: set[datetime] = set()
+    for version in {row["contract_version"] for row in rows}:  # a certificate states the columns of its contract
+        stated = {row["window_start"]: Fingerprint(row["aggregate_rows"], row["aggregate_hash"])
+                  for row in rows if row["contract_version"] == version}  # fmt: skip
+        now = registered.select_version(version).table.fingerprints(connection, list(stated))
+        found |= {start for start, rows_then in stated.items() if now[start] == rows_then}
+    return frozenset(found)
+
+
 def expire_lost(
     connection: Connection, pipeline: str, lost: Sequence[LostWindow], who: str, why: str
 ) -> list[datetime]:
     """Mark those of these windows expired that have not changed since and that no repair holds; return their starts.
 
-    Their rows stay as they are, and no reread judges them again. No certificate is valid for their new version.
+    Their rows stay as they are, and no reread judges them again. No certificate is valid for the new version of one
+    that does not keep its own.
     """
     with connection.transaction():
         lock_windows(connection, pipeline, sorted(each.window_start for each in lost))
         expired: list[datetime] = []
         for each in lost:
-            reason = f"declared by {who}, as neither raw nor Kafka has all that landed in it ({each.what}): {why}"
+            reason = f"declared by {who}, as raw has lost records of it ({each.what}): {why}"
             changed = connection.execute(
                 """
-                UPDATE onceover."window" SET expired_at = clock_timestamp(), expired_why = %s, version = version + 1,
+                UPDATE onceover."window" SET expired_at = clock_timestamp(), expired_why = %s, version = version + %s,
                   tries = 0, blocked_at = NULL, blocked_why = NULL, kept_rows = NULL, kept_hash = NULL
                 WHERE pipeline = %s AND window_start = %s AND version = %s AND expired_at IS NULL
                   AND coalesce(claimed_until < clock_timestamp(), true)
                 """,
-                [reason, pipeline, each.window_start, each.version],
+                [reason, int(not each.keeps_certificate), pipeline, each.window_start, each.version],
             )
             expired += [each.window_start] * changed.rowcount
         for start in expired:
             resolve_findings(connection, pipeline, start, "declared expired")
     return expired
+
+
+def expire_days(connection: Connection, pipeline: str, days: Sequence[date], who: str, why: str) -> int:
+    """Mark these days of quarantine expired, with nothing left to move away. Returns their number."""
+    return connection.execute(
+        f"""
+        INSERT INTO onceover.expiry (pipeline, quarantine_day, last_landing, bytes, records, landed_at, who, why, state,
+          finished_at)
+        SELECT %(pipeline)s, quarantine_day, last_landing, bytes, records, landed_at, %(who)s, %(why)s, 'deleted',
+          clock_timestamp()
+        FROM ({OF_DAYS}) lost WHERE quarantine_day = ANY(%(days)s) ON CONFLICT DO NOTHING
+        """,
+        {"pipeline": pipeline, "days": list(days), "who": who, "why": why},
+    ).rowcount
 
 
 def lift_expiry(connection: Connection, pipeline: str, window_start: datetime) -> None:

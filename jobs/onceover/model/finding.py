@@ -85,12 +85,14 @@ def judge_window(
         landings = sorted({landing for pair in evidence.overlaps for landing in pair})
         findings.append(Finding(Kind.DUPLICATED, {"landings": landings, "pairs": len(evidence.overlaps)}))
     expected = evidence.expected_length
-    if (file_length or 0) > expected or evidence.unproved:
+    has_extras = evidence.has_extras and not evidence.is_certified
+    if (file_length or 0) > expected or evidence.unproved or has_extras:
         findings.append(
             Finding(
                 Kind.UNACCOUNTED_BYTES,
                 {"expected_length": expected, "file_length": file_length or 0}
-                | ({"unproved_landings": list(evidence.unproved)} if evidence.unproved else {}),
+                | ({"unproved_landings": list(evidence.unproved)} if evidence.unproved else {})
+                | ({"certified_extras": True} if has_extras else {}),
             )
         )
     if (file_length or 0) < expected:
@@ -102,8 +104,6 @@ def judge_window(
         )
     if evidence.control != evidence.expected:
         findings.append(Finding(Kind.AGGREGATE_MISMATCH, _mismatch(evidence.control, evidence.expected)))
-    if evidence.has_extras and not evidence.is_certified:
-        findings.append(Finding(Kind.EXTRA_RECORD))
     late = evidence.landings_since if evidence.certified is not None else ()
     if late or evidence.late_records:
         findings.append(

@@ -29,13 +29,10 @@ class Kind(StrEnum):
 
     DUPLICATED = "duplicated"
     UNACCOUNTED_BYTES = "unaccounted bytes"
-    EXTRA_RECORD = "extra record"
     MISSING_FILE = "missing file"
     LATE = "late"
     AGGREGATE_MISMATCH = "aggregate mismatch"
-    UNFINISHED_BATCH = "unfinished batch"
-    MISPLACED_LINE = "misplaced line"
-    FOREIGN_LINE = "foreign line"
+    STRAY_LINE = "stray line"
     CORRUPT_LINE = "corrupt line"
     FAILED_PROOF = "failed proof"
     HOLE = "hole"
@@ -58,16 +55,10 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
     Kind.UNACCOUNTED_BYTES: Meaning(
         what="The window file holds bytes of an append that never counted as landed, and the aggregates may count "
         "them.",
-        cause="a failed attempt left lines, or a torn tail, that no landed batch accounts for",
+        cause="a failed attempt left lines, or a torn tail, that no landed batch accounts for; or the last certificate "
+        "counts such lines, and the window has changed, or their records have landed since",
         repair="counts each record among them that landed nowhere, once",
         waits_for_batches=True,
-    ),
-    Kind.EXTRA_RECORD: Meaning(
-        what="The last certificate counts records that had landed nowhere, and the window has changed, or they have "
-        "landed since.",
-        cause="ingest died after an append and before the landing, and has read those offsets again; or other records "
-        "arrived late",
-        repair="counts each record once",
     ),
     Kind.MISSING_FILE: Meaning(
         what="Lines that were landed are missing from the window file.",
@@ -88,31 +79,12 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         repair="overwrites the rows from raw",
         waits_for_batches=True,
     ),
-    Kind.UNFINISHED_BATCH: Meaning(
-        what="An ingest or a release ended within a batch; what the batch appended has not landed.",
-        cause="an ingest or a release died, and none has taken over",
-        repair="start ingest again, or the release",
-        remedy=(
-            Remedy(
-                "Start ingest again, it supersedes the unfinished batch; so does a release, if one was killed.",
-                "onceover ingest {pipeline}",
-            ),
-        ),
-        look="onceover doctor",
-        of_window=False,
-    ),
-    Kind.MISPLACED_LINE: Meaning(
-        what="{} in the window file [belongs|belong] to another window, or to none.",
-        cause="a line in another window's file, or of a release that was killed before it landed",
+    Kind.STRAY_LINE: Meaning(
+        what="{} in the window file [belongs|belong] elsewhere, and [counts|count] for nothing.",
+        cause="a line of another window, or of a release that was killed before it landed; or of a log that the "
+        "pipeline never read, which no ingest of it wrote",
         repair="notes it; refuses if a landing lacks a record",
-        first=(RELEASE, RESTORE, REREAD),
-        by_scan=True,
-    ),
-    Kind.FOREIGN_LINE: Meaning(
-        what="{} in the window file [is|are] of a log that the pipeline never read.",
-        cause="a file of another environment, or a line that no ingest of this pipeline wrote",
-        repair="counts none of it",
-        first=(TAKE_OUT,),
+        first=(RELEASE, TAKE_OUT, RESTORE, REREAD),
         by_scan=True,
     ),
     Kind.CORRUPT_LINE: Meaning(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from onceover.config.endpoints import local_folder
@@ -24,57 +23,26 @@ def open_store(kind: str, context: PipelineContext, path: str | None = None) -> 
     """Return the pipeline's store of that kind, which the caller closes, at its own `offset_path` if `path` is None.
     Connects to no server yet.
 
-    Raises UnreachableError if the server's address is not configured.
+    Raises UnreachableError if the server's address is not configured, ValueError for an unknown kind.
     """
-    return _BY_KIND[kind](context, context.pipeline.ingest.offset_path if path is None else path)
-
-
-def _open_file(context: PipelineContext, path: str) -> OffsetStore:
-    return LocalFileOffsetStore(Path(path) if path else local_folder() / "offsets", *_get_group_and_topic(context))
-
-
-def _open_kafka(context: PipelineContext, path: str) -> OffsetStore:
-    group, topic = _get_group_and_topic(context)
-    return KafkaOffsetStore(context.address("kafka"), topic, group, context.pipeline.kafka)
-
-
-def _open_zookeeper(context: PipelineContext, path: str) -> OffsetStore:
-    return ZooKeeperOffsetStore(context.address("zookeeper"), *_get_group_and_topic(context))
-
-
-def _open_hbase(context: PipelineContext, path: str) -> OffsetStore:
-    return HBaseOffsetStore(context.address("hbase"), *_get_group_and_topic(context))
-
-
-def _open_hdfs(context: PipelineContext, path: str) -> OffsetStore:
-    folder = path or f"{context.pipeline.storage.raw_root}/{context.name}/offsets"
-    return HdfsOffsetStore(context.address("webhdfs"), folder, *_get_group_and_topic(context))
-
-
-def _open_checkpoint(context: PipelineContext, path: str) -> OffsetStore:
-    return CheckpointOffsetStore(context.address("webhdfs"), path, context.pipeline.contract.topic)
-
-
-def _open_postgres(context: PipelineContext, path: str) -> OffsetStore:
-    return LedgerOffsetStore(context.ledger, context.name)
-
-
-def _open_none(context: PipelineContext, path: str) -> OffsetStore:
-    return NoOffsetStore(*_get_group_and_topic(context))
-
-
-def _get_group_and_topic(context: PipelineContext) -> tuple[str, str]:
-    return context.pipeline.ingest.group, context.pipeline.contract.topic
-
-
-# A new store needs a line here, a name in `model.pipeline` and a run of the contract suite.
-_BY_KIND: Mapping[str, Callable[[PipelineContext, str], OffsetStore]] = {
-    "postgres": _open_postgres,
-    "kafka": _open_kafka,
-    "file": _open_file,
-    "hdfs": _open_hdfs,
-    "zookeeper": _open_zookeeper,
-    "hbase": _open_hbase,
-    "checkpoint": _open_checkpoint,
-    "none": _open_none,
-}
+    ingest, topic = context.pipeline.ingest, context.pipeline.contract.topic
+    where = ingest.offset_path if path is None else path
+    match kind:  # a new store needs a case here, a name in `model.pipeline` and a run of the contract suite
+        case "postgres":
+            return LedgerOffsetStore(context.ledger, context.name)
+        case "kafka":
+            return KafkaOffsetStore(context.address("kafka"), topic, ingest.group, context.pipeline.kafka)
+        case "file":
+            return LocalFileOffsetStore(Path(where) if where else local_folder() / "offsets", ingest.group, topic)
+        case "hdfs":
+            folder = where or f"{context.pipeline.storage.raw_root}/{context.name}/offsets"
+            return HdfsOffsetStore(context.address("webhdfs"), folder, ingest.group, topic)
+        case "zookeeper":
+            return ZooKeeperOffsetStore(context.address("zookeeper"), ingest.group, topic)
+        case "hbase":
+            return HBaseOffsetStore(context.address("hbase"), ingest.group, topic)
+        case "checkpoint":
+            return CheckpointOffsetStore(context.address("webhdfs"), where, topic)
+        case "none":
+            return NoOffsetStore(ingest.group, topic)
+    raise ValueError(f"there is no offset store {kind!r}")

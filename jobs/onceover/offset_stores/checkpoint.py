@@ -17,21 +17,26 @@ from contextlib import suppress
 from typing import Any
 
 from onceover.errors import ConfigurationError
-from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, is_number, parse_json, parse_offset
+from onceover.offset_stores.store import (
+    CorruptOffsetsError,
+    OffsetStore,
+    StoredOffsets,
+    is_number,
+    parse_json,
+    parse_offset,
+)
 from onceover.raw.hdfs import SmallFiles
 
 _VERSION = b"v1"
 _KEPT = 100  # batches of history, as many as Spark keeps
 
 
-class CheckpointOffsetStore:
+class CheckpointOffsetStore(OffsetStore):
     """The store `checkpoint`. `folder` is the query's checkpoint on HDFS; its only source is that topic.
 
     A save is a batch of its own: its offsets first, then its commit, as Spark does it. The format has no field for a
     topic ID. If a query runs at the same time, one of the two writers finds its next batch's name taken: BusyError.
     """
-
-    in_ledger = False
 
     def __init__(self, webhdfs: str, folder: str, topic: str) -> None:
         self._files = SmallFiles(webhdfs)
@@ -91,9 +96,6 @@ class CheckpointOffsetStore:
         with suppress(CorruptOffsetsError):  # the offsets to save replace damaged ones
             metadata = self._read_offsets(max(committed))[0] if committed else {}
         return max(committed | self._list_batches("offsets"), default=-1) + 1, metadata
-
-    def close(self) -> None:
-        """See OffsetStore."""
 
     def _list_batches(self, log: str) -> set[int]:
         return {int(name) for name in self._files.names(f"{self._folder}/{log}") if is_number(name)}

@@ -8,19 +8,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from onceover.errors import UnreachableError
-from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, parse_offset
+from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, StoredOffsets, parse_offset
 
 _END = "end"
 
 
-class LocalFileOffsetStore:
+class LocalFileOffsetStore(OffsetStore):
     """The store `file`. A line a Kafka partition, `PARTITION OFFSET`, and a last line with their number and CRC-32.
 
     A save renames a synced file over the old one and syncs the folder: a crash leaves the old file or the new one. The
     format has no field for a topic ID.
     """
-
-    in_ledger = False
 
     def __init__(self, root: Path, group: str, topic: str) -> None:
         self._file = root / group / topic / "gtoffset"
@@ -57,9 +55,6 @@ class LocalFileOffsetStore:
             self._is_synced = True
         except OSError as error:
             raise UnreachableError(f"{self.place} cannot be written: {error.strerror}") from error
-
-    def close(self) -> None:
-        """See OffsetStore."""
 
 
 def _encode(offsets: Mapping[int, int]) -> bytes:

@@ -12,7 +12,7 @@ from Hbase_thrift import IOError as HBaseError
 from thriftpy2.thrift import TException
 
 from onceover.errors import UnreachableError
-from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, parse_offset
+from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, StoredOffsets, parse_offset
 
 TABLE = "stream_kafka_offsets"
 FAMILY = "offsets"
@@ -26,12 +26,10 @@ _AHEAD_MS = 5 * 60_000  # a row dated later than this would hide every batch unt
 _DIGITS = 13  # of milliseconds since 1970, until the year 2286: so rows sort by time
 
 
-class HBaseOffsetStore:
+class HBaseOffsetStore(OffsetStore):
     """The store `hbase`. Row key `TOPIC:GROUP:EPOCH_MS`, a column a Kafka partition, `offsets:PARTITION`, with the
     offset in decimal digits. A row is written whole or not at all. The format has no field for a topic ID.
     """
-
-    in_ledger = False
 
     def __init__(self, thrift: str, group: str, topic: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
         self._thrift, self._timeout = thrift, timeout

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from onceover.errors import BusyError
 from onceover.model.json_text import to_json
-from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, parse_json, parse_offset
+from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, StoredOffsets, parse_json, parse_offset
 from onceover.raw.hdfs import SmallFiles
 
 VERSION = 1
@@ -15,14 +15,12 @@ _NAME = re.compile(r"offsets-([0-9]{20})\.json")
 _OURS = re.compile(r"\.?offsets-([0-9]{20})\.json")  # a file before its rename has a leading dot and a suffix
 
 
-class HdfsOffsetStore:
+class HdfsOffsetStore(OffsetStore):
     """The store `hdfs`. `offsets-NUMBER.json` in a folder of its own; the largest number is the state.
 
     HDFS cannot rename over a file, so a state is a new name, and older files are swept afterwards, those of dead
     writers too: there are never more than a few. Of two writers one finds its number taken.
     """
-
-    in_ledger = False
 
     def __init__(self, webhdfs: str, folder: str, group: str, topic: str) -> None:
         self._files = SmallFiles(webhdfs)
@@ -74,9 +72,6 @@ class HdfsOffsetStore:
             if match and int(match[1]) <= last:
                 self._files.remove(f"{self._folder}/{name}")
         self._swept = True
-
-    def close(self) -> None:
-        """See OffsetStore."""
 
     def _path(self, number: int) -> str:
         return f"{self._folder}/offsets-{number:020d}.json"

@@ -12,7 +12,7 @@ from onceover.config.kafka_properties import build_client_properties
 from onceover.errors import BusyError, OnceoverError
 from onceover.kafka.client import TIMEOUT_SECONDS, LastComplaint, explain, translate_refusal
 from onceover.kafka.rights import DENIED, Right
-from onceover.offset_stores.store import StoredOffsets
+from onceover.offset_stores.store import OffsetStore, StoredOffsets
 
 _MOVING = {  # the group's coordinator is: after a broker's restart, or in a cluster that never had a group
     KafkaError.NOT_COORDINATOR,
@@ -25,7 +25,7 @@ _PAUSE_SECONDS = 0.1
 _POLL_SECONDS = 0.0002  # between polls: an answer does not end a waiting poll
 
 
-class KafkaOffsetStore:
+class KafkaOffsetStore(OffsetStore):
     """The store `kafka`: a consumer group without members, under which no consumer ever subscribes. The format has no
     field for a topic ID, but the broker drops a deleted topic's offsets.
 
@@ -33,8 +33,6 @@ class KafkaOffsetStore:
     commit of a Kafka partition; committing the stored offsets again counts, and keeps those of a quiet topic.
     A commit without an answer may still arrive later, as may one of a killed process.
     """
-
-    in_ledger = False
 
     # The admin client could do the same, and must not: with librdkafka 2.16 its list_consumer_group_offsets takes the
     # process down while the coordinator moves (a null pointer, issue 5040), its alter_consumer_group_offsets does so

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from onceover.offset_stores.store import StoredOffsets
+from onceover.offset_stores.store import OffsetStore, StoredOffsets
 
 
-class NoOffsetStore:
+class NoOffsetStore(OffsetStore):
     """The store `none`, which keeps no offsets beyond the process: every start is a first start."""
-
-    in_ledger = False
 
     def __init__(self, group: str, topic: str) -> None:
         self.place = f"nowhere ({group}, {topic})"
@@ -23,6 +21,3 @@ class NoOffsetStore:
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
         """Keep these offsets for this process."""
         self._held = StoredOffsets(dict(offsets), topic_id)
-
-    def close(self) -> None:
-        """See OffsetStore."""

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 from onceover.errors import UsageError
 from onceover.ledger.database import Connection
-from onceover.offset_stores.store import StoredOffsets
+from onceover.offset_stores.store import OffsetStore, StoredOffsets
 
 
-class LedgerOffsetStore:
+class LedgerOffsetStore(OffsetStore):
     """The store `postgres`. Offsets are saved in the transaction of their landings: with this store alone a crash can
     neither repeat a landed batch nor skip one."""
 

@@ -33,7 +33,7 @@ class OffsetStore(Protocol):
     place: str
     """The location of its values, unique among the stores of its kind; errors name it, and the ledger has its owner."""
 
-    in_ledger: bool
+    in_ledger: bool = False
     """Whether `save` uses the ledger's connection, and so may share a transaction with the landings."""
 
     def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
@@ -46,7 +46,7 @@ class OffsetStore(Protocol):
         """Replace the stored offsets by these, which are all that the topic's Kafka partitions have."""
 
     def close(self) -> None:
-        """Close connections; no method may be called afterwards."""
+        """Close connections, if there are any; no method may be called afterwards."""
 
 
 class CorruptOffsetsError(TerminalError):

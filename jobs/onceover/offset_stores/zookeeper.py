@@ -20,21 +20,19 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
 from onceover.errors import BusyError, UnreachableError
-from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, is_number, parse_offset
+from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, StoredOffsets, is_number, parse_offset
 
 TIMEOUT_SECONDS = 10.0
 logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it logs each try; the errors raised here say what matters
 
 
-class ZooKeeperOffsetStore:
+class ZooKeeperOffsetStore(OffsetStore):
     """The store `zookeeper`. One znode a Kafka partition, its offset in decimal digits, all written in one transaction.
 
     The znodes are persistent and outlive their session: every failure ends the session, and the next call opens another
     at once, rather than wait for a reconnect. A save without an answer may still arrive later, as may one of a killed
     process. The format has no field for a topic ID.
     """
-
-    in_ledger = False
 
     def __init__(self, hosts: str, group: str, topic: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
         self._hosts, self._timeout = hosts, timeout

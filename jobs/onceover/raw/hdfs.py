@@ -25,7 +25,7 @@ from onceover.errors import (
 )
 
 T = TypeVar("T")
-_TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
+TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
 _ASKED = 6
 """How often a request is made whose DataNodes do not answer: where several share a host, HDFS leaves out any one."""
 _DENIAL = re.compile(r'user=([^,]*), access=([A-Z_]+), inode="([^"]*)":([^\s]*)')
@@ -39,7 +39,7 @@ def connect_hdfs(address: str) -> Client:
     session.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True  # which `trust_env` would have read
     match os.environ.get("ONCEOVER_HDFS_AUTH") or "simple":
         case "simple":
-            return InsecureClient(address, user=name_user(), session=session, timeout=_TIMEOUT)
+            return InsecureClient(address, user=name_user(), session=session, timeout=TIMEOUT)
         case "kerberos":
             try:
                 from hdfs.ext.kerberos import KerberosClient
@@ -48,7 +48,7 @@ def connect_hdfs(address: str) -> Client:
                     "ONCEOVER_HDFS_AUTH=kerberos needs a package of its own: `pip install 'hdfs[kerberos]'`, and "
                     "Kerberos' C library for it"
                 ) from None
-            return KerberosClient(address, session=session, timeout=_TIMEOUT)
+            return KerberosClient(address, session=session, timeout=TIMEOUT)
         case other:
             raise ConfigurationError(
                 f"ONCEOVER_HDFS_AUTH={other[:40]!r} is not a way to log in; set simple or kerberos"

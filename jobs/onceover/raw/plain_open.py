@@ -15,6 +15,9 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from hdfs import Client, InsecureClient
 
+from onceover.config.os_user import name_user
+from onceover.raw import hdfs
+
 
 class _Bytes(Protocol):
     def readinto(self, view: memoryview, /) -> int: ...
@@ -30,7 +33,7 @@ class OpenedFile:
 
 
 class PlainOpener:
-    """Opens files by the address, user and timeouts of that client. Keeps a connection to the NameNode."""
+    """Opens files by the address of that client, as its user. Keeps a connection to the NameNode."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -45,7 +48,7 @@ class PlainOpener:
         url = urlsplit(self._client.urls[0])
         if type(self._client) is not InsecureClient or url.scheme != "http" or len(self._client.urls) > 1:
             return None
-        query = {**self._client._session.params, "op": "OPEN", "offset": offset, "length": length}
+        query = {"user.name": name_user(), "op": "OPEN", "offset": offset, "length": length}
         target = f"{url.path.rstrip('/')}/webhdfs/v1{quote(path)}?{urlencode(query)}"
         try:
             connection = self._name_node or self._connect(url.netloc)
@@ -64,7 +67,7 @@ class PlainOpener:
             return None
 
     def _connect(self, netloc: str) -> HTTPConnection:
-        to_connect, to_answer = self._client._timeout
+        to_connect, to_answer = hdfs.TIMEOUT
         connection = HTTPConnection(netloc, timeout=to_connect)
         connection.connect()
         connection.sock.settimeout(to_answer)

@@ -3,7 +3,9 @@ and holds no window of a later group."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -12,12 +14,14 @@ from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
 from onceover.detection.cuts import compare_log
+from onceover.errors import OnceoverError
 from onceover.fault_points import FaultPoint, RepairStep
 from onceover.ledger import repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.database import DatabaseError, connect
 from onceover.ledger.landings import count_landed_lines
 from onceover.ledger.request_list import clear_dead_stages
-from onceover.repair.claims import ClaimRenewer
+from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
 from onceover.repair.job import RepairOutcome, RepairRun
 from onceover.repair.progress import WindowProgress
 
@@ -78,3 +82,31 @@ def repair_groups(
                 repair_requests.drop_claims(ledger, registered.name, claimed)
         progress.finish(len(starts), sum(map(count, starts)))
     return total
+
+
+log = logging.getLogger(__name__)
+
+
+class ClaimRenewer:
+    """A thread that renews the request's claims while the repair runs."""
+
+    def __init__(self, address: str, pipeline: str, claimed: Sequence[ClaimedWindow]) -> None:
+        self._address, self._pipeline, self._claimed = address, pipeline, claimed
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="claims", daemon=True)
+
+    def __enter__(self) -> ClaimRenewer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(timeout=10)
+
+    def _renew(self) -> None:
+        while not self._stop.wait(CLAIM_SECONDS / 4):
+            try:
+                with connect(self._address, "onceover claims") as connection:
+                    repair_requests.renew(connection, self._pipeline, self._claimed)
+            except (OnceoverError, DatabaseError) as error:
+                log.warning("claims not renewed: %s", error)  # publishing checks the token, so this costs work only

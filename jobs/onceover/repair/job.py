@@ -16,20 +16,20 @@ from onceover.fault_points import FaultPoint, RepairStep
 from onceover.ledger import repair_requests, repair_tries
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.database import DatabaseError
+from onceover.ledger.identity import read_origins
 from onceover.model.claim import ClaimedWindow
-from onceover.model.offsets import OffsetRange
+from onceover.model.offsets import LARGEST_END, OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.repair_failure import RepairFailure
+from onceover.model.root_marker import join_origins
 from onceover.model.window import format_moment
 from onceover.raw.frozen_file import FrozenText
 from onceover.repair import publish
 from onceover.repair.folded import FoldedRebuild
 from onceover.repair.freeze import freeze, list_compacted, list_texts
-from onceover.repair.own_offsets import read_own_offsets
 from onceover.repair.progress import WindowProgress
 from onceover.repair.proof import Verdict, add_failed_proof, prove
 from onceover.repair.second_look import look_again
-from onceover.repair.unknown_contracts import explain_unknown
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
 from onceover.spark.hdfs_leases import open_leases
@@ -189,3 +189,22 @@ class RepairRun:
             self._connection, self._registered, claim, reason, self._max_tries, failures, findings, rebuilt
         )
         return RepairOutcome(failed=1, blocked=int(blocked))
+
+
+def read_own_offsets(context: PipelineContext) -> tuple[OffsetRange, ...]:
+    """Return all offsets from each origin on. Read them after the files whose lines they judge."""
+    marker = context.markers.read_newest_readable().marker
+    origins = join_origins([marker.origins if marker else {}, read_origins(context.ledger, context.name)])
+    return tuple(OffsetRange(source, origin, LARGEST_END) for source, origin in sorted(origins.items()))
+
+
+def explain_unknown(context: PipelineContext, names: Sequence[str]) -> str:
+    """Return why lines that landed nowhere do not count, and the way out; `names` are the contracts they name."""
+    name, folder = context.name, context.layout.contract_folder
+    files = ", ".join(sorted({f"{folder}/V{each[1:]}.json" for each in names}))
+    return (
+        f"raw holds lines of {', '.join(names)} that never landed, and this ledger does not know that contract: if it "
+        f"was restored from a backup older than a migration, put the contract of {files} into "
+        f"pipelines/{name}.toml and run `onceover pipelines migrate {name}`; if the lines are not the pipeline's, take "
+        "them out"
+    )

@@ -1,22 +1,26 @@
-"""Windows whose landed records neither raw nor Kafka holds any more: found without Spark, and given up by a person.
+"""Windows whose landed records raw has lost: found without Spark, and given up by a person.
 
 Raw lacks records where a file is missing, where it is shorter than what landed and no repair could prove it, and where
-the last repair said so and nothing has changed since. Offsets that Kafka holds do not help once they were read again
-for the window: they are other windows' records, or those of a log that was cut.
+the last repair said so and nothing has changed since. A window without its file whose rows are as certified can be
+given up at once: a ledger restored from a backup does not know what retention moved away after it. Any other has to be
+lost by Kafka too. Offsets that Kafka holds do not help once they were read again for the window: they are other
+windows' records, or those of a log that was cut.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from onceover.context import PipelineContext
 from onceover.detection.judgements import Judgement, judge_windows
+from onceover.detection.sweep import ShortQuarantine
 from onceover.errors import OnceoverError, UnreachableError
 from onceover.ledger import lost_windows, read_again
 from onceover.ledger.lost_windows import FailedRepair, LostWindow
+from onceover.model.digest import Digest
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange, coalesce, intersect, subtract
 from onceover.model.repair_failure import RepairFailure, lacks_lines
@@ -37,29 +41,45 @@ class LostWindows:
     others: tuple[tuple[LostWindow, str], ...] = ()
     changing: int = 0
 
+    @property
+    def rows(self) -> list[dict[str, object]]:
+        """All of them, in order, as values; `why_not` is None if one can be given up."""
+        listed = [*((lost, None) for lost in self.declarable), *self.others]
+        return [
+            {"window": lost.window_start, "records": lost.records, "bytes": lost.bytes, "what": lost.what,
+             "why_not": why_not}
+            for lost, why_not in sorted(listed, key=lambda pair: pair[0].window_start)
+        ]  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """A window whose raw lacks records; `repair` is its last one if that would fail again, `error` why its file cannot
-    be read, if that repair could not read it. `is_read`: a repair has failed on the file as it is, or there is none."""
+    be read, if that repair could not read it. `is_read`: a repair has failed on the file as it is, or there is none.
+    `text_gone` has the certified digest of a window that has no file in place of its certified text."""
 
     lost: LostWindow
     repair: FailedRepair | None
     is_read: bool
     error: OnceoverError | None
+    text_gone: Digest | None
 
 
-def list_lost(context: PipelineContext, known: Collection[datetime]) -> LostWindows:
-    """Return the windows whose raw lacks landed records, but for `known` ones. Writes nothing."""
+def list_lost(context: PipelineContext) -> LostWindows:
+    """Return the windows whose raw lacks landed records. Writes nothing."""
     context.require_own_root()
-    ledger, name = context.ledger, context.name
+    ledger, name, registered = context.ledger, context.name, context.require_same_contract()
     repairs = lost_windows.list_failed_repairs(ledger, name)
     look = judge_windows(ledger, name, context.files, None, every=True)
     opened = judge_windows(ledger, name, context.files, None, every=True, patience=0.0, open_ones=True)
-    closed = _select(context, look.judgements, repairs, known)
+    closed = _select(context, look.judgements, repairs)
     waiting = [(seen.lost, "it is open: it can be declared once it has closed")
-               for seen in _select(context, opened.judgements, {}, known)]  # fmt: skip
-    held = context.read_held(f"{len(closed)} windows whose raw lacks records") if closed else ()
+               for seen in _select(context, opened.judgements, {})]  # fmt: skip
+    without_text = {seen.lost.window_start: seen.text_gone for seen in closed if seen.text_gone}
+    compacted = context.files.read_compacted_lengths(without_text)
+    certified = lost_windows.list_as_certified(ledger, registered, list(without_text))
+    are_lost = [seen for seen in closed if seen.lost.window_start not in certified]
+    held = context.read_held(f"{len(are_lost)} windows whose raw lacks records") if are_lost else ()
     again = Counter(each.window_start for each in read_again.list_wanted(ledger, name))
     declarable: list[LostWindow] = []
     for seen in closed:
@@ -70,6 +90,10 @@ def list_lost(context: PipelineContext, known: Collection[datetime]) -> LostWind
             waiting.append(
                 (lost, f"Kafka is to be read again for it, {pluralize(again[start], 'range')}: wait for that")
             )
+        elif start in compacted:
+            waiting.append((lost, f"it has a compacted file: run `onceover compact {name}` first"))
+        elif start in certified:
+            declarable.append(replace(lost, what="its file is gone, its rows are as certified", keeps_certificate=True))
         elif held is None:
             waiting.append((lost, "Kafka does not say whether it still holds the records; see `onceover doctor`"))
         elif why := _explain_doubt(context, seen) or _explain_held(context, start, held, seen.repair):
@@ -80,33 +104,34 @@ def list_lost(context: PipelineContext, known: Collection[datetime]) -> LostWind
     return LostWindows(tuple(declarable), tuple(others), look.changing)
 
 
-def give_up(context: PipelineContext, listed: Sequence[LostWindow], who: str, why: str) -> int:
-    """Declare the listed windows expired, each only if it has not changed since. Returns their number.
+def give_up(
+    context: PipelineContext, listed: Sequence[LostWindow], days: Sequence[ShortQuarantine], who: str, why: str
+) -> tuple[int, int]:
+    """Declare the listed windows expired, each only if it has not changed since, and these days of quarantine, which no
+    aggregate counts. Returns their numbers.
 
     Raises UnreachableError while servers are down, which may hold what raw seems to lack.
     """
-    if not listed:
-        return 0
+    if not listed and not days:
+        return 0, 0
     context.require_own_root()
     DamagedFiles(context.raw_address, context.layout).require_servers(f"raw of {context.name}")
-    return context.files.expired.add_marked(
+    windows = context.files.expired.add_marked(
         [each.window_start for each in listed],
         lambda: lost_windows.expire_lost(context.ledger, context.name, listed, who, why),
     )
+    return windows, lost_windows.expire_days(context.ledger, context.name, [each.day for each in days], who, why)
 
 
 def _select(
     context: PipelineContext,
     judgements: Sequence[Judgement],
     repairs: Mapping[datetime, FailedRepair],
-    known: Collection[datetime],
 ) -> list[_Seen]:
     """Return the judged windows whose raw lacks records."""
     found: list[_Seen] = []
     for judgement in judgements:
         evidence, length = judgement.evidence, judgement.file_length or 0
-        if evidence.window_start in known:
-            continue
         failed, error = repairs.get(evidence.window_start), None
         if failed and failed.bytes_read is None and _says_lost(failed):
             error = _find_error(context, evidence.window_start)
@@ -135,6 +160,7 @@ def _select(
                 repair,
                 is_read,
                 error,
+                evidence.certified if missing and judgement.file_length is None and not evidence.compacted else None,
             )
         )
     return found

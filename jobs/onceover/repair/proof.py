@@ -84,10 +84,9 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> Verdict:
         ids = pluralize(sum(len(each.offsets) for each in rebuilt.clashing), "ID")
         named = ", ".join(str(each.offsets) for each in rebuilt.clashing[:_MAX_NAMED])
         fail(RepairFailure.TWO_CONTENTS, f"{ids} with two contents under one leader epoch: {named}")
-    if rebuilt.misplaced_lines:
-        findings.append(Finding(Kind.MISPLACED_LINE, {"lines": rebuilt.misplaced_lines}))
-    if rebuilt.foreign_lines:
-        findings.append(Finding(Kind.FOREIGN_LINE, {"lines": rebuilt.foreign_lines}))
+    if rebuilt.misplaced_lines or rebuilt.foreign_lines:
+        stray = {"misplaced": rebuilt.misplaced_lines, "foreign": rebuilt.foreign_lines}
+        findings.append(Finding(Kind.STRAY_LINE, stray))
     if rebuilt.corrupt_lines:
         findings.append(Finding(Kind.CORRUPT_LINE, {"lines": rebuilt.corrupt_lines}))
     if not rebuilt.lists_all:

@@ -15,7 +15,7 @@ from datetime import datetime
 
 from onceover.context import PipelineContext
 from onceover.ledger.extras import list_landed_spans
-from onceover.ledger.landed_bytes import LandedBytes, list_covering
+from onceover.ledger.landed_offsets import LandedBytes, list_covering
 from onceover.lines.line_file import PlacedLine, decode_file
 from onceover.lines.line_reference import compute_digest
 from onceover.model.claim import ClaimedWindow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from onceover.context import PipelineContext
 from onceover.kafka.log_bounds import read_held
@@ -24,15 +23,6 @@ class RollupResult:
     rollups: int
     alone: int
     left: int
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "pipeline": self.pipeline,
-            "batches": self.batches,
-            "rollups": self.rollups,
-            "alone": self.alone,
-            "left": self.left,
-        }
 
 
 def roll_up_batches(context: PipelineContext, *, dry_run: bool = False, say: Say = lambda text: None) -> RollupResult:

@@ -10,7 +10,8 @@ from operator import itemgetter
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from onceover.errors import UnknownOutcomeError
 from onceover.lines.frame import get_data
@@ -18,7 +19,6 @@ from onceover.model.digest import HALVES, Digest
 from onceover.model.raw_file import COMPACTED
 from onceover.raw.store import open_store
 from onceover.raw.zstd_file import compress_lines
-from onceover.spark import record_digests
 from onceover.spark.raw_lines import LineFile, read_raw_lines
 
 _WRITTEN = "window_ms bigint, path string, length bigint"
@@ -50,10 +50,17 @@ def digest_files(spark: SparkSession, address: str, files: Sequence[LineFile]) -
         read_raw_lines(spark, address, files, "intact", *HALVES)
         .where("intact")
         .groupBy("window_ms")
-        .agg(*record_digests.aggregate_digest())
+        .agg(*aggregate_digest())
         .collect()  # one row a window
     )
     return {row.window_ms: Digest(row.records, row.high1, row.low1, row.high2, row.low2) for row in rows}
+
+
+def aggregate_digest() -> tuple[Column, ...]:
+    """Return the aggregates records, high1, low1, high2, low2 of rows with a digest's halves: the fields of a `Digest`,
+    zeros for no rows."""
+    sums = (F.coalesce(F.sum(half), F.lit(0)).alias(half) for half in HALVES)
+    return (F.count(F.lit(1)).alias("records"), *sums)
 
 
 def _cut_windows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, memoryview]]:

@@ -58,14 +58,8 @@ class WindowFile:
         return self.length + (_EXPANSION * self.compacted.length if self.compacted else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class WindowOutcome:
-    """A window's summary, or why it has none: some of its records count by their VALUE, or its file could not be read
-    (`error`)."""
-
-    summary: WindowSummary | None = None
-    needs_value: bool = False
-    error: str | None = None
+Outcome = WindowSummary | str | None
+"""A window's summary, or why it has none: the error of reading its file, or None if records count by their VALUE."""
 
 
 class LineReader(Protocol):
@@ -117,9 +111,9 @@ def run_tasks(
     return spark.range(0, len(packed), 1, len(packed)).mapInArrow(run_numbers, schema)
 
 
-def read_outcome(data: bytes) -> WindowOutcome:
+def read_outcome(data: bytes) -> Outcome:
     """Return what a task wrote."""
-    outcome: WindowOutcome = pickle.loads(data)
+    outcome: Outcome = pickle.loads(data)
     return outcome
 
 
@@ -177,14 +171,14 @@ def list_lines(folded: FoldedUnit, window_ms: int) -> list[pa.RecordBatch]:
     return batches
 
 
-def _join_units(folded: Iterable[FoldedUnit | None], grouping: Grouping) -> tuple[WindowOutcome, pa.Table]:
+def _join_units(folded: Iterable[FoldedUnit | None], grouping: Grouping) -> tuple[Outcome, pa.Table]:
     """Return the outcome of a window, and its groups if it has a summary."""
     none = grouping.schema.empty_table()
     summary, groups = None, none
     try:
         for unit in folded:
             if unit is None:
-                return WindowOutcome(needs_value=True), none
+                return None, none
             own = grouping.group(unit.rows)
             if summary is None:
                 summary, groups = unit.summary, own
@@ -192,8 +186,8 @@ def _join_units(folded: Iterable[FoldedUnit | None], grouping: Grouping) -> tupl
                 summary, groups = summary + unit.summary, grouping.group(pa.concat_tables([groups, own]))
                 summary = replace(summary, runs=summary.runs.take(MAX_RUNS))
     except OnceoverError as error:
-        return WindowOutcome(error=str(error)), none
-    return WindowOutcome(summary), groups
+        return str(error), none
+    return summary, groups
 
 
 def _select_lines(

@@ -6,7 +6,7 @@ Other raw stores have no leases: an append there ends with the call.
 from __future__ import annotations
 
 import time
-from typing import Any, Protocol
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -16,51 +16,41 @@ from onceover.errors import AccessDeniedError
 from onceover.raw.hdfs import describe_denial
 
 SOFT_LIMIT_SECONDS = 60.0  # HdfsConstants.LEASE_SOFTLIMIT_PERIOD: after it any client may take the lease
+_RECOVERY_SECONDS = 30.0
 
 
-class Leases(Protocol):
-    """Whether files are closed, and recovery of those whose writer is dead."""
+class Leases:
+    """Whether files are closed, and recovery of those whose writer is dead. This is a store's that has no leases: every
+    file is closed, and what cannot be read has no other copy."""
 
     def is_closed(self, path: str) -> bool:
         """Return whether no writer has the file open."""
+        return True
 
-    def recover(self, path: str, seconds: float = 30.0) -> bool:
+    def recover(self, path: str) -> bool:
         """Take the lease from a dead writer and close the file; returns whether the file is closed now.
 
         Only for a writer that is dead or past the soft limit: under a live one, this tears the append under way.
         """
+        return True
 
     def has_copy(self, path: str, start: int) -> bool:
         """Return whether the servers know a copy, not corrupt, of the file's bytes at that offset."""
+        return False
 
     def wait_until_closed(self, path: str, seconds: float) -> bool:
         """Give a live writer that long to finish its append; returns whether the file is closed now."""
+        return True
 
 
 def open_leases(spark: SparkSession, context: PipelineContext) -> Leases:
     """Return the leases of the pipeline's raw store."""
     if context.pipeline.storage.raw_store != "hdfs":
-        return _NoLeases()
+        return Leases()
     return _HdfsLeases(spark, context.address("hdfs"))
 
 
-class _NoLeases:
-    """Of a store without leases every file is closed, and what cannot be read has no other copy."""
-
-    def is_closed(self, path: str) -> bool:
-        return True
-
-    def recover(self, path: str, seconds: float = 30.0) -> bool:
-        return True
-
-    def has_copy(self, path: str, start: int) -> bool:
-        return False
-
-    def wait_until_closed(self, path: str, seconds: float) -> bool:
-        return True
-
-
-class _HdfsLeases:
+class _HdfsLeases(Leases):
     """A client of HDFS for leases."""
 
     def __init__(self, spark: SparkSession, hdfs: str) -> None:
@@ -72,8 +62,8 @@ class _HdfsLeases:
     def is_closed(self, path: str) -> bool:
         return bool(self._files.isFileClosed(self._path(path)))
 
-    def recover(self, path: str, seconds: float = 30.0) -> bool:
-        deadline = time.monotonic() + seconds
+    def recover(self, path: str) -> bool:
+        deadline = time.monotonic() + _RECOVERY_SECONDS
         # The NameNode starts a block recovery and answers false until a DataNode has finished it.
         try:
             while not self._files.recoverLease(self._path(path)):

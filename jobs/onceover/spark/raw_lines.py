@@ -18,11 +18,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from onceover.lines.fields import SCHEMA, read_fields
 from onceover.lines.packing import pack
 from onceover.lines.read import read
+from onceover.model.raw_file import COMPACTED
 from onceover.raw.frozen_file import FrozenFiles
-from onceover.spark.file_splits import FileSplit, cut_file
 
 QUARANTINE: Final = -1
 """The `window_ms` of lines in quarantine: no window starts before 1970."""
+_SPLIT_BYTES: Final = 64 * 1024 * 1024
+_COMPACTED_BYTES: Final = 8 * 1024 * 1024  # of some frames, which hold about eight times as much text
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,13 @@ class LineFile:
     path: str
     length: int
 
+    def cut(self) -> Iterator[tuple[LineFile, int, int]]:
+        """Yield the bytes that one task reads: a line, or a compacted file's frame, belongs to those with its first
+        byte."""
+        most = _COMPACTED_BYTES if self.path.endswith(COMPACTED) else _SPLIT_BYTES
+        for start in range(0, self.length, most):
+            yield self, start, min(start + most, self.length)
+
 
 def read_raw_lines(spark: SparkSession, address: str, files: Sequence[LineFile], *columns: str) -> DataFrame:
     """Return `window_ms` and these columns of `lines.fields.SCHEMA`, a row for each line of these files in the
@@ -42,8 +51,8 @@ def read_raw_lines(spark: SparkSession, address: str, files: Sequence[LineFile],
     and fails with what `FrozenFiles` raises.
     """
     schema = pa.schema([("window_ms", pa.int64()), *(SCHEMA.field(name) for name in columns)])
-    splits = [(file.window_ms, split) for file in files for split in cut_file(file.path, file.length)]
-    packed = pack([split.end - split.start for _, split in splits], spark.sparkContext.defaultParallelism)
+    splits = [split for file in files for split in file.cut()]
+    packed = pack([end - start for _, start, end in splits], spark.sparkContext.defaultParallelism)
     planned = spark.sparkContext.broadcast([[splits[place] for place in task] for task in packed])
 
     def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -55,10 +64,10 @@ def read_raw_lines(spark: SparkSession, address: str, files: Sequence[LineFile],
 
 
 def _read_task(
-    files: FrozenFiles, splits: Sequence[tuple[int, FileSplit]], columns: Sequence[str], schema: pa.Schema
+    files: FrozenFiles, splits: Sequence[tuple[LineFile, int, int]], columns: Sequence[str], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    for window_ms, split in splits:
-        for _, text in files.read_split(split.path, split.start, split.end, split.length):
+    for file, start, end in splits:
+        for _, text in files.read_split(file.path, start, end, file.length):
             lines = read(text)
-            window = pa.array(np.full(len(lines), window_ms, np.int64))
+            window = pa.array(np.full(len(lines), file.window_ms, np.int64))
             yield pa.RecordBatch.from_arrays([window, *read_fields(lines, columns)], schema=schema)

@@ -10,20 +10,21 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from onceover.config import endpoints
 from onceover.config.os_user import require_passwd_entry
 from onceover.errors import ConfigurationError, SparkLostError
 from onceover.spark import class_archive
+from onceover.spark.jvm_messages import filter_messages
 from onceover.spark.private_files import keep_files_private
-from onceover.spark.quiet_start import leave_out_noise
 from onceover.spark.task_progress import log_tasks
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -102,10 +103,9 @@ def _build(app_name: str) -> SparkSession:
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_keep_log_record)
-    # Airflow starts spark-submit, whose JVM has begun to talk before this process.
-    quiet = nullcontext() if UNDER_SUBMIT in os.environ else leave_out_noise()
-    with _defer_signals(), keep_files_private(), quiet:
-        SparkContext._ensure_initialized()  # before this, SparkConf lacks the options of spark-submit
+    if SparkContext._gateway is None:  # before its start, SparkConf lacks the options of spark-submit
+        with _defer_signals(), keep_files_private(), filter_messages() as stderr:
+            SparkContext._ensure_initialized(gateway=launch_gateway(popen_kwargs={"stderr": stderr}))
     given = SparkConf()
     softly = _UNLESS_GIVEN | _choose_doors(str(given.get("spark.master", "local")))
     builder = SparkSession.builder.appName(app_name)

@@ -98,10 +98,10 @@ class WindowFolder:
             folded.kept.append(rows)
         for row in rows.where(F.col(SUMMARY).isNotNull()).select("window_ms", SUMMARY).collect():  # one a window
             outcome = read_outcome(row[SUMMARY])
-            if outcome.summary is not None:
-                folded.summaries[row.window_ms] = outcome.summary
-            elif outcome.error is not None:
-                folded.failures[row.window_ms] = outcome.error
+            if isinstance(outcome, WindowSummary):
+                folded.summaries[row.window_ms] = outcome
+            elif outcome is not None:
+                folded.failures[row.window_ms] = outcome
 
 
 def _share_runs(files: Sequence[WindowFile]) -> list[WindowFile]:

@@ -7,6 +7,7 @@ from onceover.cli.lazy import make_group
 app = make_group(
     "stack",
     __name__,
+    "Run",
     ("up", "down", "status"),
     "Start, stop and inspect the embedded Kafka, HDFS, PostgreSQL and Airflow.",
 )

@@ -4,6 +4,7 @@ joined."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Context
@@ -85,7 +86,7 @@ class RollUpOperator(BaseOperator):
                 return None
             result = roll_up_batches(opened, dry_run=dry_run)
         self.log.info("%s: %s", result.pipeline, describe_rollup(result, dry_run=dry_run))
-        return {**result.as_dict(), "dry_run": dry_run}
+        return {**asdict(result), "dry_run": dry_run}
 
 
 def _files(listed: ExpiryDue) -> str:

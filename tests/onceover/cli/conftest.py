@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+from typer.core import TyperGroup
 from typer.testing import CliRunner, Result
 
 from onceover.cli.app import app
@@ -53,6 +56,19 @@ SOURCE = KafkaPartition("5f3a0b1c", 0)
 DAY = datetime(2013, 1, 1, tzinfo=UTC)
 
 Run = Callable[..., Result]
+
+
+def list_commands(of: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    if not isinstance(of, TyperGroup):
+        assert of.name == path[-1]
+        return [path]
+    context = typer.Context(of)
+    names = of.list_commands(context)
+    return [each for name in names for each in list_commands(of.get_command(context, name), (*path, name))]
+
+
+COMMANDS = list_commands(typer.main.get_command(app))
+"""The words of each command, groups included."""
 
 
 @pytest.fixture

@@ -24,14 +24,9 @@ def test_table_formats_moments_numbers_and_what_is_missing(show: Show) -> None:
 
 
 def test_table_says_yes_and_no(show: Show) -> None:
-    assert show(Table([(True, 1), (False, 0)], ("flag", 0), ("number", 1))).split() == [
-        "flag",
-        "number",
-        "yes",
-        "1",
-        "no",
-        "0",
-    ]
+    assert show(Table([(True, 1), (False, 0)], ("flag", 0), ("number", 1))).split() == (
+        ["flag", "number", "yes", "1", "no", "0"]
+    )
 
 
 def test_long_table_counts_the_rows_that_are_left_out(show: Show) -> None:

@@ -8,12 +8,9 @@ from onceover.model.window import Window
 WINDOW = Window.at(datetime(2026, 3, 1, 12, tzinfo=UTC), 5)
 
 
-def test_wrong_rows_are_rebuilt_by_force() -> None:
+def test_wrong_rows_are_rebuilt_by_force_and_wrong_raw_is_read_again() -> None:
     command = "`onceover repair things --from 2026-03-01T12:00Z --to 2026-03-01T12:05Z --force --reason"
     assert command in describe_repair("things", WINDOW, is_raw_right=True)
-
-
-def test_wrong_raw_is_read_again() -> None:
     said = describe_repair("things", WINDOW, is_raw_right=False)
     assert "`onceover reread things 2026-03-01T12:00Z --reason" in said
     assert "repair" not in said

@@ -98,46 +98,38 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
     "sasl.password" = "hunter2"
     """
 
-    messages = mistakes(tmp_path, text)
-
-    file = "pipelines/orders.toml"
-    assert sorted(messages) == sorted(
-        [
-            f"{file}: contract.topic: missing; take a topic's name: at most 249 letters, digits, dots, _ and -, "
-            "but not . or ..",
-            f"{file}: contract.topik: unknown key; did you mean `topic`?",
-            f"{file}: contract.window_minutes: 7 does not divide a day of 1440 minutes; take 6",
-            f"{file}: contract.event_time: is empty; write SQL such as to_timestamp(value.at)",
-            f"{file}: contract.keys.window_start: each table of aggregates already has a column of that name; "
-            "take another name",
-            f"{file}: contract.keys.Country: cannot be a column's name; "
-            "take a small letter, then at most 40 small letters, digits or _",
-            f"{file}: contract.keys.xmin: each PostgreSQL table already has a column of that name; take another name",
-            f"{file}: contract.measures.amount: a key has the same name; rename one of them",
-            f"{file}: contract.measures.largest: a measure has exactly one operation; "
-            'write largest = { sum = "value.x" }, or count, min, max',
-            f"{file}: contract.measures.all.sum: only a count takes *; name what to take, such as value.x",
-            f"{file}: contract.measures.plain: 'value.x' is not a table; "
-            "write [contract.measures.plain] above its keys",
-            f"{file}: contract.bounds.horizon: '2 weeks' is not a duration; "
-            'write it like "90s", "15m", "1h" or "2d", at most 3650d',
-            f"{file}: ingest.idle_after: '0s' is too short; take at least \"1ms\"",
-            f"{file}: ingest.max_records_per_batch: 'True' is not a whole number; write a number from 1, below 2^31",
-            f"{file}: ingest.offset_path: a checkpoint needs its path on HDFS; take an absolute path such as "
-            "/checkpoints/flights, without hdfs://, spaces, //, /./, /../ or a / at the end, or leave it out",
-            f"{file}: ingest.sharding: 'backlogs' is not one of {', '.join(SHARDING)}; did you mean `backlog`?",
-            f"{file}: ingest.sink: 'transaction' is not one of append, transactional; did you mean `transactional`?",
-            f"{file}: repair.eager: 'yes' is neither true nor false; write true or false, without quotes",
-            f"{file}: storage.raw_root: '/raw/../etc' is not valid; take an absolute path such as /onceover/raw, "
-            "without hdfs://, spaces, //, /./, /../ or a / at the end",
-            f"{file}: kafka.group.id: not one of the client properties a pipeline may set; "
-            "remove it; group and isolation are in [ingest]",
-            f"{file}: kafka.sasl.password: a secret does not belong in this file; "
-            "put it into the environment as ONCEOVER_KAFKA_SASL_PASSWORD, or into a file named there as "
-            "ONCEOVER_KAFKA_SASL_PASSWORD_FILE",
-            f"{file}: colour: unknown key; known are contract, ingest, kafka, repair, storage",
-        ]
-    )
+    expected = [
+        "contract.topic: missing; take a topic's name: at most 249 letters, digits, dots, _ and -, but not . or ..",
+        "contract.topik: unknown key; did you mean `topic`?",
+        "contract.window_minutes: 7 does not divide a day of 1440 minutes; take 6",
+        "contract.event_time: is empty; write SQL such as to_timestamp(value.at)",
+        "contract.keys.window_start: each table of aggregates already has a column of that name; take another name",
+        "contract.keys.Country: cannot be a column's name; take a small letter, then at most 40 small letters, "
+        "digits or _",
+        "contract.keys.xmin: each PostgreSQL table already has a column of that name; take another name",
+        "contract.measures.amount: a key has the same name; rename one of them",
+        "contract.measures.largest: a measure has exactly one operation; "
+        'write largest = { sum = "value.x" }, or count, min, max',
+        "contract.measures.all.sum: only a count takes *; name what to take, such as value.x",
+        "contract.measures.plain: 'value.x' is not a table; write [contract.measures.plain] above its keys",
+        "contract.bounds.horizon: '2 weeks' is not a duration; "
+        'write it like "90s", "15m", "1h" or "2d", at most 3650d',
+        "ingest.idle_after: '0s' is too short; take at least \"1ms\"",
+        "ingest.max_records_per_batch: 'True' is not a whole number; write a number from 1, below 2^31",
+        "ingest.offset_path: a checkpoint needs its path on HDFS; take an absolute path such as "
+        "/checkpoints/flights, without hdfs://, spaces, //, /./, /../ or a / at the end, or leave it out",
+        f"ingest.sharding: 'backlogs' is not one of {', '.join(SHARDING)}; did you mean `backlog`?",
+        "ingest.sink: 'transaction' is not one of append, transactional; did you mean `transactional`?",
+        "repair.eager: 'yes' is neither true nor false; write true or false, without quotes",
+        "storage.raw_root: '/raw/../etc' is not valid; take an absolute path such as /onceover/raw, without "
+        "hdfs://, spaces, //, /./, /../ or a / at the end",
+        "kafka.group.id: not one of the client properties a pipeline may set; remove it; group and isolation are in "
+        "[ingest]",
+        "kafka.sasl.password: a secret does not belong in this file; put it into the environment as "
+        "ONCEOVER_KAFKA_SASL_PASSWORD, or into a file named there as ONCEOVER_KAFKA_SASL_PASSWORD_FILE",
+        "colour: unknown key; known are contract, ingest, kafka, repair, storage",
+    ]
+    assert sorted(mistakes(tmp_path, text)) == sorted(f"pipelines/orders.toml: {each}" for each in expected)
 
 
 @pytest.mark.parametrize(

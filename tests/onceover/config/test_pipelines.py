@@ -11,7 +11,7 @@ from tests.onceover.config.small_pipeline import SMALLEST, written
 
 from onceover.config.endpoints import home
 from onceover.config.mistakes import MistakesError
-from onceover.config.pipelines import find, names, read_all
+from onceover.config.pipelines import find, names, read_valid
 from onceover.errors import ConfigurationError, UsageError
 
 PROJECT = Path(__file__).parents[3]
@@ -40,21 +40,24 @@ def test_all_pipelines_are_read_or_all_mistakes_reported(tmp_path: Path) -> None
     written(tmp_path, SMALLEST)
     written(tmp_path, SMALLEST, "returns.toml")
 
-    assert [pipeline.name for pipeline in read_all(tmp_path)] == list(names(tmp_path)) == ["orders", "returns"]
+    valid, mistakes = read_valid(tmp_path)
+    assert [pipeline.name for pipeline in valid] == list(names(tmp_path)) == ["orders", "returns"]
+    assert not mistakes
 
     written(tmp_path, "x", "aaa.toml")
     written(tmp_path, "y = 1", "zzz.toml")
-    with pytest.raises(MistakesError) as caught:
-        read_all(tmp_path)
-    assert {mistake.file for mistake in caught.value.mistakes} == {"pipelines/aaa.toml", "pipelines/zzz.toml"}
+    again, mistakes = read_valid(tmp_path)
+    assert again == valid
+    assert {mistake.file for mistake in mistakes} == {"pipelines/aaa.toml", "pipelines/zzz.toml"}
 
 
 def test_two_pipelines_do_not_share_a_consumer_group(tmp_path: Path) -> None:
     written(tmp_path, SMALLEST)
     written(tmp_path, SMALLEST + '[ingest]\ngroup = "onceover-orders"\n', "returns.toml")
 
-    with pytest.raises(MistakesError, match="pipeline orders keeps its offsets under the same group"):
-        read_all(tmp_path)
+    valid, (mistake,) = read_valid(tmp_path)
+    assert [pipeline.name for pipeline in valid] == ["orders"]
+    assert "pipeline orders keeps its offsets under the same group" in str(mistake)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +73,9 @@ def test_path_inside_another_pipeline_s_folder_is_refused(tmp_path: Path, key: s
     written(tmp_path, SMALLEST + more, "returns.toml")
 
     message = f"returns.toml: {key}: .* is inside /onceover/raw/orders, where pipeline orders keeps its raw"
-    for read in (read_all, lambda root: find("returns", root)):
-        with pytest.raises(MistakesError, match=message):
-            read(tmp_path)
+    with pytest.raises(MistakesError, match=message) as caught:
+        find("returns", tmp_path)
+    assert read_valid(tmp_path)[1] == list(caught.value.mistakes)
     assert find("orders", tmp_path).name == "orders"
 
 
@@ -81,7 +84,8 @@ def test_path_that_only_begins_like_another_folder_is_accepted(tmp_path: Path) -
     written(tmp_path, SMALLEST + '[storage]\nraw_root = "/onceover/raw/orders2"\n', "returns.toml")
     written(tmp_path, SMALLEST + '[storage]\nraw_root = "/else/orders"\n', "third.toml")
 
-    assert len(read_all(tmp_path)) == 3
+    valid, mistakes = read_valid(tmp_path)
+    assert (len(valid), mistakes) == (3, [])
 
 
 def test_home_is_the_variables_folder_or_the_packages(tmp_path: Path) -> None:

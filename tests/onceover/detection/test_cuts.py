@@ -9,7 +9,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.onceover.ledger.test_log_cuts import AT, ProbeOfEpochTwo, land
+from tests.onceover.ledger.driven_pipeline import SOURCE
+from tests.onceover.ledger.test_log_cuts import ProbeOfEpochTwo, land
 from tests.onceover.ledger.test_log_cuts import connection as connection
 
 from onceover.detection.cuts import compare_log
@@ -20,7 +21,7 @@ from onceover.ledger import log_cuts
 from onceover.ledger.database import Connection
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
-FACTS = TopicFacts("topic", "id", AT.generation, {0: 0}, {0: 60}, {0: 2})
+FACTS = TopicFacts("topic", "id", SOURCE.generation, {0: 0}, {0: 60}, {0: 2})
 
 
 def open_context(connection: Connection, error: Exception | None = None) -> Any:

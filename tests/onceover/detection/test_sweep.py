@@ -57,15 +57,9 @@ def damage(connection: Connection, ledger: LargeLedger) -> dict[datetime, set[Ki
         [start_of(13), start_of(14)],
     )
     connection.execute('UPDATE onceover."window" SET low2 = low2 + 1 WHERE window_start = %s', [start_of(15)])
-    return {
-        start_of(3): {Kind.UNACCOUNTED_BYTES},
-        start_of(5): {Kind.MISSING_FILE},
-        start_of(7): {Kind.MISSING_FILE},
-        start_of(9): {Kind.AGGREGATE_MISMATCH},
-        start_of(11): {Kind.AGGREGATE_MISMATCH},
-        start_of(13): {Kind.AGGREGATE_MISMATCH},
-        start_of(15): {Kind.AGGREGATE_MISMATCH},
-    }
+    missing, mismatch = Kind.MISSING_FILE, Kind.AGGREGATE_MISMATCH
+    found = {3: Kind.UNACCOUNTED_BYTES, 5: missing, 7: missing} | dict.fromkeys((9, 11, 13, 15), mismatch)
+    return {start_of(n): {kind} for n, kind in found.items()}
 
 
 def test_untouched_windows_are_all_compared_and_none_differs(connection: Connection, ledger: LargeLedger) -> None:

@@ -14,13 +14,10 @@ from onceover.model.finding_kinds import Kind
 EVIDENCE: dict[Kind, dict[str, Any]] = {
     Kind.DUPLICATED: {"landings": [4, 7], "pairs": 1},
     Kind.UNACCOUNTED_BYTES: {"expected_length": 1000, "file_length": 1250},
-    Kind.EXTRA_RECORD: {},
     Kind.MISSING_FILE: {"expected_length": 1000, "file_length": None},
     Kind.LATE: {"records": 3, "landings": [9]},
     Kind.AGGREGATE_MISMATCH: {"counted": 120, "landed": 100, "difference": 20},
-    Kind.UNFINISHED_BATCH: {"batches": [12, 13]},
-    Kind.MISPLACED_LINE: {"lines": 1},
-    Kind.FOREIGN_LINE: {"lines": 3},
+    Kind.STRAY_LINE: {"misplaced": 1, "foreign": 0},
     Kind.CORRUPT_LINE: {"lines": 2},
     Kind.FAILED_PROOF: {"reason": "landing 7: raw holds 4 of 5 of 5f3a0b1c-0:50-55"},
     Kind.TRUNCATED: {"end_and_stored": [["5f3a0b1c", 0, 90, 120]], "cut_from": []},
@@ -30,13 +27,10 @@ EVIDENCE: dict[Kind, dict[str, Any]] = {
 EXPECTED = {
     Kind.DUPLICATED: "landings 4 and 7 overlap: 4 and 7 share 5f3a0b1c-0:50-100.",
     Kind.UNACCOUNTED_BYTES: "1,250 bytes, its landings account for 1,000: 250 more.",
-    Kind.EXTRA_RECORD: "landed since. Only raw shows which of them still count: a repair reads it.",
     Kind.MISSING_FILE: "accounts for 1,000 bytes; there is no window file.",
     Kind.LATE: "(landing 9)",
     Kind.AGGREGATE_MISMATCH: "They count 120 records, the landings hold 100: 20 records too many.",
-    Kind.UNFINISHED_BATCH: "Batches 12 and 13: begun",
-    Kind.MISPLACED_LINE: "1 line in the window file belongs to another window, or to none.",
-    Kind.FOREIGN_LINE: "3 lines in the window file are of a log that the pipeline never read.",
+    Kind.STRAY_LINE: "1 line in the window file belongs elsewhere, and counts for nothing. A repair read every line",
     Kind.CORRUPT_LINE: "2 lines in the window file are damaged",
     Kind.FAILED_PROOF: "Its last repair says: landing 7: raw holds 4 of 5 of 5f3a0b1c-0:50-55.",
     Kind.TRUNCATED: "5f3a0b1c-0: it ends at 90, 120 was stored",
@@ -88,6 +82,7 @@ def test_recorded_evidence_is_shown_in_full() -> None:
         overlaps=((4, 7),),
         unproved=(7,),
         landing_set=(1, 4, 7),
+        has_extras=True,
     )
     for length in (None, 150, 300):
         for finding in judge_window(evidence, length):
@@ -96,6 +91,19 @@ def test_recorded_evidence_is_shown_in_full() -> None:
 
 def _has_words(finding: Finding) -> bool:
     return describe_finding(finding.kind, finding.evidence, LANDINGS).what != str(finding.kind)
+
+
+def test_extras_of_a_changed_window_read_as_such() -> None:
+    evidence = {"expected_length": 1000, "file_length": 1000, "certified_extras": True}
+    how = describe_finding(Kind.UNACCOUNTED_BYTES, evidence).how
+    assert how.startswith("The last certificate counts records that had landed nowhere, and the window has changed")
+
+
+def test_stray_lines_are_numbered_by_where_they_belong() -> None:
+    text = describe_finding(Kind.STRAY_LINE, {"misplaced": 1, "foreign": 3})
+    assert text.what == "4 lines in the window file belong elsewhere, and count for nothing."
+    assert "release from quarantine that never landed: 1. Of a log that neither" in text.how
+    assert text.how.endswith("marker names: 3.")
 
 
 def test_equal_count_of_other_records_reads_as_such() -> None:

@@ -83,7 +83,7 @@ def test_wrong_one_of_two_contents_is_taken_out(two: RepairFailure, more: tuple[
     assert steps[:-2] == [TAKE_OUT]
     assert steps[-2].text.startswith("After that, Airflow's DAG")
     assert list_next_steps("things", WINDOW, "blocked", damage, failed=failed)[1:-1] == [TAKE_OUT]
-    mixed = list_next_steps("things", WINDOW, "failed", [*damage, Kind.CORRUPT_LINE, Kind.FOREIGN_LINE], failed=failed)
+    mixed = list_next_steps("things", WINDOW, "failed", [*damage, Kind.CORRUPT_LINE], failed=failed)
     assert [step.text for step in mixed[:-2]] == [step.text for step in (TAKE_OUT, RESTORE, REREAD)]
 
 
@@ -98,10 +98,6 @@ def test_window_that_needs_no_repair_suggests_none(state: str) -> None:
 
 def test_window_in_which_a_batch_is_landing_is_left_alone() -> None:
     assert commands("closed", changing=True) == []
-
-
-def test_unfinished_batch_needs_ingest_first() -> None:
-    assert commands("certified", Kind.UNFINISHED_BATCH) == ["onceover ingest things"]
 
 
 def test_certified_window_beside_a_hole_needs_nothing_more() -> None:

@@ -25,17 +25,10 @@ FRAMING = Framing(
     CONTRACT, HOUR_MS, {name: name for name in ("k_kind", "m_events", "m_amount")}, GROUPING, most_windows=100
 )
 _SCHEMA = pa.schema(
-    [
-        ("kafka_partition", pa.int32()),
-        ("leader_epoch", pa.int32()),
-        ("head", pa.binary()),
-        ("value", pa.binary()),
-        ("event_ms", pa.int64()),
-        ("reason", pa.string()),
-        ("k_kind", pa.string()),
-        ("m_events", pa.int32()),
-        ("m_amount", pa.int64()),
-    ]
+    dict.fromkeys(("kafka_partition", "leader_epoch", "m_events"), pa.int32())
+    | dict.fromkeys(("head", "value"), pa.binary())
+    | dict.fromkeys(("event_ms", "m_amount"), pa.int64())
+    | dict.fromkeys(("reason", "k_kind"), pa.string())
 )
 
 

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from bench.large_ledger import pipeline
+from tests.onceover.ledger.driven_pipeline import SOURCE, drive, of, register
 
 from onceover import __version__
 from onceover.ingest.starts import ReadPositions
 from onceover.kafka import TopicFacts
 from onceover.ledger import batches, drivers, frontiers, log_cuts
-from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import UNKNOWN_VERSION
 from onceover.model.batch import RangeRead
-from onceover.model.batch_plan import Start
-from onceover.model.contract import Column, Columns
 from onceover.model.digest import EMPTY
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import OffsetRange
 
 pytestmark = pytest.mark.stack
-SOURCE = KafkaPartition("0a1b2c3d", 0)
-LANDED, FRESH = OffsetRange(SOURCE, 0, 10), OffsetRange(SOURCE, 12, 20)
-COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
+LANDED, FRESH = of(0, 10), of(12, 20)
 
 
 @pytest.mark.parametrize(
@@ -44,13 +39,12 @@ COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"
 def test_other_versions_records_are_not_read_again(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, earlier: tuple[str, str, str] | None, *, skips: bool
 ) -> None:
-    name = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS).name
-    first = drivers.acquire(connection, name, "first")
+    name = register(connection).name
+    first = drive(connection, name)
     if earlier:
         with monkeypatch.context() as patched:
             patched.setattr(drivers, "__version__", earlier[0])
             drivers.record_versions(connection, first, *earlier[1:])
-    frontiers.register_kafka_partitions(connection, first, "topic", {SOURCE: Start(0, 0)}, {SOURCE: 100})
     batch_id = batches.begin(connection, first, 1, [LANDED])
     batches.land_batch(connection, first, batch_id, [RangeRead(LANDED, EMPTY, None, None)], [])
     drivers.end_epoch(connection, first)
@@ -77,9 +71,8 @@ class ProbeOfCutLog:
 @pytest.mark.parametrize("sink", ["append", "transactional"])
 def test_cut_log_is_read_from_its_cut_on(connection: Connection, monkeypatch: pytest.MonkeyPatch, sink: str) -> None:
     monkeypatch.setattr(log_cuts, "LogProbe", ProbeOfCutLog)
-    name = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS).name
-    epoch = drivers.acquire(connection, name, "test")
-    frontiers.register_kafka_partitions(connection, epoch, "topic", {SOURCE: Start(0, 0)}, {SOURCE: 10})
+    name = register(connection).name
+    epoch = drive(connection, name, end=10)
 
     def land(span: OffsetRange, leader_epoch: int) -> None:
         batch_id = batches.begin(connection, epoch, 1, [span])
@@ -100,6 +93,6 @@ def test_cut_log_is_read_from_its_cut_on(connection: Connection, monkeypatch: py
     assert [find(10), find(10), find(20)] == [6, 6, 6]
     assert frontiers.read_progress(connection, name, SOURCE.generation) == {SOURCE: (6, 6)}
     assert (find(10, 7), find(10, 7)) == (7, 10), "what expired is a hole, and the store holds 7 by then"
-    assert frontiers.read_holes(connection, name) == [OffsetRange(SOURCE, 6, 10)]
-    land(OffsetRange(SOURCE, 7, 12), 2)
+    assert frontiers.read_holes(connection, name) == [of(6, 10)]
+    land(of(7, 12), 2)
     assert find(12, 7) == 12

@@ -58,12 +58,16 @@ def test_end_between_two_batches_is_no_end_of_the_range(
         receive(1000)
 
 
-def test_process_that_dies_behind_the_range_has_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    end_after_a_batch(tmp_path, monkeypatch, f"os._exit({UNREADABLE})")
-    assert receive(11) == [10]
-
-
-def test_process_that_ends_well_has_read_the_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last offsets may hold no record for a reader."""
-    end_after_a_batch(tmp_path, monkeypatch, "stream.close(); sys.stdout.buffer.flush(); os._exit(0)")
-    assert receive(1000) == [10]
+@pytest.mark.parametrize(
+    ("ending", "end"),
+    [
+        (f"os._exit({UNREADABLE})", 11),
+        ("stream.close(); sys.stdout.buffer.flush(); os._exit(0)", 1000),  # the last may hold no record for a reader
+    ],
+    ids=["dies behind it", "ends well"],
+)
+def test_process_that_ends_after_the_range_has_read_it(
+    ending: str, end: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_after_a_batch(tmp_path, monkeypatch, ending)
+    assert receive(end) == [10]

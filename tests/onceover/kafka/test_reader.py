@@ -80,11 +80,6 @@ def test_header_name_that_is_not_utf8_does_not_block_its_record(broker: Broker, 
     ]
 
 
-def test_reader_reads_only_its_range(broker: Broker, topic: str) -> None:
-    broker.produce(topic, [b"%d" % i for i in range(10)])
-    assert seen(broker.source(topic), 3, 6) == [(3, b"3"), (4, b"4"), (5, b"5")]
-
-
 def test_empty_range_reads_nothing_and_connects_to_no_broker(broker: Broker, topic: str) -> None:
     assert seen(broker.source(topic), 0, 0) == []
     assert seen(KafkaSource("127.0.0.1:1", "no-such-topic", "id"), 5, 5) == []

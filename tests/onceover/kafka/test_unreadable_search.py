@@ -42,6 +42,12 @@ class Log:
         return found or (end, None)
 
 
+def find(source: KafkaSource, start: int, end: int, log_end: int) -> tuple[int, int] | None:
+    """Return where the offsets of the range begin and end that no reader gets, if there are any."""
+    found = find_unreadable(source, OffsetRange(KafkaPartition("0a1b2c3d", 0), start, end), log_end)
+    return (found.offsets.start, found.offsets.end) if found else None
+
+
 def make_log(random: Random) -> Log:
     batches, at = [], 0
     while at < 60:
@@ -82,10 +88,7 @@ def test_read_that_runs_out_of_time_goes_on_where_it_was(monkeypatch: pytest.Mon
         return log.read(start, end) if end - start < 40 else (start + 30, None)
 
     monkeypatch.setattr(unreadable_search, "_read", read)
-    partition = KafkaPartition("0a1b2c3d", 0)
-    found = find_unreadable(KafkaSource("127.0.0.1:9", "things", "id"), OffsetRange(partition, 0, 95), 95)
-    assert found is not None
-    assert found.offsets == OffsetRange(partition, 90, 91)
+    assert find(KafkaSource("127.0.0.1:9", "things", "id"), 0, 95, 95) == (90, 91)
 
 
 @pytest.mark.parametrize(("printed", "reached"), [(b'[7, "", null]\n[8, "", null]\n[9, "', 8), (b"", None)])
@@ -125,26 +128,17 @@ def test_record_between_damaged_batches_is_not_named(broker: Broker, topic: str,
     broker.produce(topic, [b"c"])
     for number in range(3):
         damage_batch(stack, topic, number)
-    source = KafkaPartition("0a1b2c3d", 0)
-
-    def find(start: int) -> tuple[int, int]:
-        found = find_unreadable(broker.source(topic), OffsetRange(source, start, 10), 10)
-        assert found is not None
-        return found.offsets.start, found.offsets.end
-
-    assert [find(0), find(2), find(5), find(6)] == [(1, 5), (2, 5), (6, 9), (6, 9)]
-    assert find_unreadable(broker.source(topic), OffsetRange(source, 5, 6), 10) is None
+    found = [find(broker.source(topic), *wanted, 10) for wanted in ((0, 10), (2, 10), (5, 10), (6, 10), (5, 6))]
+    assert found == [(1, 5), (2, 5), (6, 9), (6, 9), None]
 
 
 @pytest.mark.stack
 def test_batch_that_a_client_fetches_without_end_is_named(broker: Broker, topic: str) -> None:
-    source, partition = broker.source(topic, stall_seconds=3), KafkaPartition("0a1b2c3d", 0)
+    source = broker.source(topic, stall_seconds=3)
     broker.produce(topic, [b"a"])
     assert send(broker.address, topic, 0, split_gzip([RawRecord(b"k", b"v" * 40)] * 3, 30)) == 1
     broker.produce(topic, [b"b"])
     with pytest.raises(UnreadableRecordError, match=r"offset 1 cannot be read: its batch arrived \d+ times"):
         list(read_range(source, 0, 0, 5))
-    found = find_unreadable(source, OffsetRange(partition, 0, 5), 5)
-    assert found is not None
-    assert found.offsets == OffsetRange(partition, 1, 4)
+    assert find(source, 0, 5, 5) == (1, 4)
     assert [batch.column("value").to_pylist() for batch in read_range(source, 0, 4, 5)] == [[b"b"]]

@@ -6,40 +6,25 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from tests.onceover.ledger.driven_pipeline import SOURCE, insert_batch, rolled_back
 
-from onceover.config.endpoints import address
-from onceover.ledger.database import Connection, connect
+from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import advance
 from onceover.ledger.landed_offsets import read_accounted, read_settled
-from onceover.ledger.migrate import upgrade_schema
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
+from onceover.model.offsets import OffsetRange, coalesce, subtract
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
 
-SOURCE = KafkaPartition("0a1b2c3d", 0)
-
 
 @pytest.fixture
 def connection(stack: Stack) -> Iterator[Connection]:
-    upgrade_schema(address("postgres"))
-    with connect(address("postgres"), "test") as connection, connection.transaction(force_rollback=True):
-        connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES ('accounts', 1)")
-        connection.execute(
-            "INSERT INTO onceover.kafka_partition VALUES ('accounts', %s, 0, 'topic', 100, 100, 100, 100, NULL, NULL)",
-            [SOURCE.generation],
-        )
+    with rolled_back("accounts") as connection:
         yield connection
 
 
 def batch(connection: Connection, offsets: OffsetRange, state: str = "landed", records: int = 1) -> None:
-    connection.execute(
-        "WITH b AS (INSERT INTO onceover.batch (pipeline, epoch, contract_version, state) "
-        "VALUES ('accounts', 1, 1, %s) RETURNING batch_id) "
-        "INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, "
-        "records) SELECT batch_id, %s, 0, %s, %s, %s FROM b",
-        [state, SOURCE.generation, offsets.start, offsets.end, records],
-    )
+    insert_batch(connection, "accounts", offsets, state=state, records=records)
     if state == "landed":
         advance(connection, "accounts", [offsets])
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.onceover.ledger.driven_pipeline import insert_window, rolled_back
 
-from onceover.config.endpoints import address
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.certificates import Certificate, certify
-from onceover.ledger.database import Connection, connect
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import Connection
 from onceover.ledger.window_history import read_window_history
 from onceover.model.digest import Digest
 from onceover_local.stack import Stack
@@ -28,10 +26,8 @@ MANY = 10_000
 
 
 @pytest.fixture
-def connection(stack: Stack, tmp_path: Path) -> Iterator[Connection]:
-    upgrade_schema(address("postgres"))
-    with connect(address("postgres"), "test") as connection, connection.transaction(force_rollback=True):
-        connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1)", [NAME])
+def connection(stack: Stack) -> Iterator[Connection]:
+    with rolled_back(NAME) as connection:
         connection.cursor().executemany(
             "INSERT INTO onceover.accepted_loss (pipeline, generation, kafka_partition, start_offset, end_offset, "
             "first_window, end_window, who, why) VALUES (%s, %s, 0, %s, %s, %s, %s, 'a', 'markers')",
@@ -42,9 +38,7 @@ def connection(stack: Stack, tmp_path: Path) -> Iterator[Connection]:
 
 def test_ten_thousand_losses_do_not_make_a_certificate_large(connection: Connection) -> None:
     end = START + timedelta(minutes=5)
-    connection.execute(
-        'INSERT INTO onceover."window" (pipeline, window_start, window_end) VALUES (%s, %s, %s)', [NAME, START, end]
-    )
+    insert_window(connection, NAME, START, end)
     stated = Certificate(START, end, 1, (), 0, Digest(), Fingerprint(0, "0"), "me", "a test")
     certify(connection, REGISTERED, stated)
     (row,) = connection.execute(

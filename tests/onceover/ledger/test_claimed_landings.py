@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from bench import large_ledger
-from bench.large_ledger import LargeLedger, generation, start_of
+from bench.large_ledger import generation, start_of
 
 from onceover.ledger import repair_requests
 from onceover.ledger.database import Connection
@@ -17,14 +14,8 @@ pytestmark = pytest.mark.stack
 NAME = "landed"
 
 
-@pytest.fixture
-def ledger(connection: Connection) -> Iterator[LargeLedger]:
-    built = large_ledger.build(connection, NAME, 10)
-    yield built
-    large_ledger.drop(connection, built)
-
-
-def test_claimed_landings_have_leader_epochs(connection: Connection, ledger: LargeLedger) -> None:
+@pytest.mark.usefixtures("ledger")
+def test_claimed_landings_have_leader_epochs(connection: Connection) -> None:
     connection.execute(
         "UPDATE onceover.batch_range SET leader_epochs = jsonb_build_array(ARRAY[1, start_offset], "
         "ARRAY[2, start_offset + 4]) WHERE generation = %s AND kafka_partition = 0",

@@ -13,6 +13,7 @@ from bench import ledger_history
 from bench.large_ledger import drop_pipeline
 from bench.ledger_history import History
 from psycopg.types.json import Jsonb
+from tests.onceover.ledger.driven_pipeline import change_window
 
 from onceover.context import PipelineContext
 from onceover.detection.evidence import read_evidence
@@ -54,10 +55,7 @@ def state(connection: Connection, history: History, window: int, *extras: EpochS
 
 
 def change(connection: Connection, history: History, window: int, what: str) -> None:
-    connection.execute(
-        f'UPDATE onceover."window" SET {what} WHERE pipeline = %s AND window_start = %s',
-        [history.name, history.start_of(window)],
-    )
+    change_window(connection, history.name, history.start_of(window), what)
 
 
 def test_extras_are_those_of_last_certificates(connection: Connection, history: History) -> None:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import uuid
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
-from bench.large_ledger import pipeline
+from tests.onceover.ledger.driven_pipeline import NOON, drive, of, register
 
 from onceover.errors import TransientError
-from onceover.ledger import batches, drivers, frontiers
-from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
+from onceover.ledger import batches
 from onceover.ledger.database import Connection
-from onceover.ledger.drivers import Epoch
 from onceover.ledger.increments import increment, stage_name
 from onceover.model.batch import Increment
-from onceover.model.batch_plan import Start
-from onceover.model.contract import Column, Columns
 from onceover.model.digest import Digest
-from onceover.model.offsets import KafkaPartition, OffsetRange
 
 pytestmark = pytest.mark.stack
-
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-SOURCE = KafkaPartition("0a1b2c3d", 0)
-COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
 
 
 class Driver:
@@ -32,13 +22,12 @@ class Driver:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.known: RegisteredPipeline = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS)
-        self.epoch: Epoch = drivers.acquire(connection, self.known.name, "test")
-        frontiers.register_kafka_partitions(connection, self.epoch, "topic", {SOURCE: Start(0, 0)}, {SOURCE: 100})
+        self.known = register(connection)
+        self.epoch = drive(connection, self.known.name)
 
     def stage(self, kinds: str) -> tuple[int, int]:
         """Begin a batch and stage one record a kind; return the batch and the number of rows."""
-        batch_id = batches.begin(self.connection, self.epoch, 1, [OffsetRange(SOURCE, 0, len(kinds))])
+        batch_id = batches.begin(self.connection, self.epoch, 1, [of(0, len(kinds))])
         rows = [f"{NOON.isoformat()}\t{kind}\t1" for kind in kinds]
         return batch_id, self.known.table.stage(self.connection, stage_name(batch_id), rows)
 

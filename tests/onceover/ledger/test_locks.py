@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import datetime
 from threading import Barrier
 
 import pytest
-from bench.large_ledger import pipeline
+from tests.onceover.ledger.driven_pipeline import NOON, ONE, TWO, drive, insert_window, register
 
 from onceover.config.endpoints import address
 from onceover.errors import BusyError, FencedError, OnceoverError
-from onceover.ledger import batches, drivers, frontiers, log_cuts, losses
-from onceover.ledger.catalog import register_pipeline
+from onceover.ledger import batches, drivers, log_cuts, losses
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, LandingPart, RangeRead
-from onceover.model.batch_plan import Start
-from onceover.model.contract import Column, Columns
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
-NOON, ONE = (datetime(2026, 3, 1, hour, tzinfo=UTC) for hour in (12, 13))
-END = datetime(2026, 3, 1, 14, tzinfo=UTC)
 FIRST, SECOND = KafkaPartition("0a1b2c3d", 0), KafkaPartition("0a1b2c3d", 1)
 RECORD = Digest(1, 1, 2, 3, 4)
 
@@ -36,16 +30,10 @@ class Writers:
 
     def __init__(self, own: Connection, other: Connection, pool: ThreadPoolExecutor) -> None:
         self.own, self._other, self._pool = own, other, pool
-        columns = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
-        self.name = register_pipeline(own, pipeline(f"s{uuid.uuid4().hex[:10]}"), columns).name
-        self.epoch: Epoch = drivers.acquire(own, self.name, "test")
-        both = {FIRST: Start(0, 0), SECOND: Start(0, 0)}
-        frontiers.register_kafka_partitions(own, self.epoch, "topic", both, dict.fromkeys(both, 100))
-        for start, end in ((NOON, ONE), (ONE, END)):
-            own.execute(
-                'INSERT INTO onceover."window" (pipeline, window_start, window_end) VALUES (%s, %s, %s)',
-                [self.name, start, end],
-            )
+        self.name = register(own).name
+        self.epoch = drive(own, self.name, FIRST, SECOND)
+        for start, end in ((NOON, ONE), (ONE, TWO)):
+            insert_window(own, self.name, start, end)
 
     def lock_window(self, start: datetime) -> None:
         self.own.execute(

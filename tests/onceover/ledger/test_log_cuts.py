@@ -2,68 +2,42 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 
 import pytest
+from tests.onceover.ledger.driven_pipeline import NOON, ONE, SOURCE, insert_batch, insert_window, of, rolled_back
 
-from onceover.config.endpoints import address
 from onceover.detection.evidence import _find_incomplete_partitions, read_versions
 from onceover.errors import BusyError
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger import frontiers, log_cuts, losses
-from onceover.ledger.database import Connection, connect
+from onceover.ledger.database import Connection
 from onceover.ledger.extras import list_landed_spans
 from onceover.ledger.landed_offsets import list_landed, read_accounted
 from onceover.ledger.log_cuts import end_cuts, list_landed_epochs, record_comparison, record_cuts
-from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.read_again import list_wanted
+from onceover.ledger.repair_requests import create_request
 from onceover.model.finding_kinds import Kind
 from onceover.model.log_history import EpochSpan
-from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
-AT = KafkaPartition("0a1b2c3d", 0)
-LOG = OffsetRange(AT, 0, 100)
-SOURCE = KafkaSource("none:1", "topic", "id")
-NOON, LATER = datetime(2026, 3, 1, 12, tzinfo=UTC), datetime(2026, 3, 1, 13, tzinfo=UTC)
+LOG = of(0, 100)
+TOPIC = KafkaSource("none:1", "topic", "id")
 
 
 @pytest.fixture
 def connection(stack: Stack) -> Iterator[Connection]:
     """A pipeline that read its Kafka partition up to 100."""
-    upgrade_schema(address("postgres"))
-    with connect(address("postgres"), "test") as connection, connection.transaction(force_rollback=True):
-        connection.execute(
-            "INSERT INTO onceover.pipeline (name, contract_version, every_window_closed) VALUES ('cuts', 1, true)"
-        )
-        connection.execute(
-            "INSERT INTO onceover.kafka_partition VALUES ('cuts', %s, 0, 'topic', 0, 100, 100, 100, NULL, NULL)",
-            [AT.generation],
-        )
-        connection.execute(
-            "INSERT INTO onceover.\"window\" (pipeline, window_start, window_end) VALUES ('cuts', %s, %s)",
-            [NOON, LATER],
-        )
+    with rolled_back("cuts", origin=0, closed=True) as connection:
+        insert_window(connection, "cuts")
         yield connection
 
 
-def of(start: int, end: int) -> OffsetRange:
-    return OffsetRange(AT, start, end)
-
-
 def land(connection: Connection, start: int, end: int, *epochs: tuple[int, int], records: int = 1) -> None:
-    connection.execute(
-        "WITH b AS (INSERT INTO onceover.batch (pipeline, epoch, contract_version, state) "
-        "VALUES ('cuts', 1, 1, 'landed') RETURNING batch_id) "
-        "INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, records, "
-        "leader_epochs) SELECT batch_id, %s, 0, %s, %s, %s, %s FROM b",
-        [AT.generation, start, end, records, json.dumps(epochs)],
-    )
+    insert_batch(connection, "cuts", of(start, end), *epochs, records=records)
     frontiers.advance(connection, "cuts", [of(start, end)])
 
 
@@ -82,21 +56,19 @@ class ProbeOfEpochTwo:
     def close(self) -> None: ...
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def _probed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_cuts, "LogProbe", ProbeOfEpochTwo)
 
 
 def compare(connection: Connection, start: int, end: int, leader_epoch: int = 2, high: int = 0) -> Mapping[int, int]:
-    facts = TopicFacts("topic", "id", AT.generation, {0: start}, {0: end}, {0: leader_epoch}, {0: max(end, high)})
-    return record_cuts(connection, "cuts", facts, SOURCE)
+    facts = TopicFacts("topic", "id", SOURCE.generation, {0: start}, {0: end}, {0: leader_epoch}, {0: max(end, high)})
+    return record_cuts(connection, "cuts", facts, TOPIC)
 
 
-def read_log(connection: Connection) -> tuple[int, ...]:
-    """Return frontier, reach and the leader epoch at which the log was compared."""
-    row = connection.execute(
-        "SELECT frontier, reach, compared_epoch FROM onceover.kafka_partition WHERE pipeline = 'cuts'"
-    ).fetchone()
+def read_log(connection: Connection, columns: str = "frontier, reach, compared_epoch") -> tuple[object, ...]:
+    """Return what the ledger says of the log, by default where it is read and at which leader epoch it was compared."""
+    row = connection.execute(f"SELECT {columns} FROM onceover.kafka_partition WHERE pipeline = 'cuts'").fetchone()
     return tuple((row or {}).values())
 
 
@@ -111,23 +83,19 @@ def test_landed_epochs_are_listed_in_the_order_of_reading(connection: Connection
     ]  # fmt: skip
 
 
-@pytest.mark.usefixtures("_probed")
 def test_what_landed_from_the_cut_on_is_past_and_read_again(connection: Connection) -> None:
     land(connection, 0, 30, (1, 0))
     land(connection, 30, 100, (1, 30))
-    connection.execute("UPDATE onceover.kafka_partition SET max_event_time = %s WHERE pipeline = 'cuts'", [LATER])
+    connection.execute("UPDATE onceover.kafka_partition SET max_event_time = %s WHERE pipeline = 'cuts'", [ONE])
     assert compare(connection, 0, 60) == {0: 40}
     assert read_log(connection) == (40, 40, 2)
     assert list_landed(connection, "cuts", [of(0, 100)]) == (of(0, 40),), "the rest is to be read"
     assert read_accounted(connection, "cuts") == [of(0, 100)], "and has landed, for its records count"
     assert list_landed_spans(connection, "cuts", [of(90, 100)]) == [span(90, 100, 1)]
     assert frontiers.read_holes(connection, "cuts") == []
-    newest = connection.execute(
-        "SELECT max_event_time FROM onceover.kafka_partition WHERE pipeline = 'cuts'"
-    ).fetchone()
-    assert newest == {"max_event_time": None}, "what is past closes no window"
+    assert read_log(connection, "max_event_time") == (None,), "what is past closes no window"
     (finding,) = _find_incomplete_partitions(connection, "cuts")
-    assert (finding.kind, finding.evidence["cut_from"]) == (Kind.TRUNCATED, [[AT.generation, 0, 40]])
+    assert (finding.kind, finding.evidence["cut_from"]) == (Kind.TRUNCATED, [[SOURCE.generation, 0, 40]])
     assert list(read_versions(connection, "cuts", None, None, False)) == [NOON], "its windows are judged"
     assert compare(connection, 0, 60) == {0: 40}, "until something is read there"
     land(connection, 40, 55, (2, 40))
@@ -137,7 +105,6 @@ def test_what_landed_from_the_cut_on_is_past_and_read_again(connection: Connecti
     assert (compare(connection, 0, 60, 3), read_log(connection)) == ({}, (60, 60, 3)), "it is as it landed"
 
 
-@pytest.mark.usefixtures("_probed")
 def test_log_that_ends_before_what_was_read_is_cut_there(connection: Connection) -> None:
     land(connection, 0, 40, (1, 0))
     land(connection, 40, 100, (2, 40))
@@ -147,16 +114,13 @@ def test_log_that_ends_before_what_was_read_is_cut_there(connection: Connection)
     assert read_log(connection) == (120, 120, 2)
 
 
-@pytest.mark.usefixtures("_probed")
 def test_cut_behind_an_open_transaction_is_seen(connection: Connection) -> None:
     land(connection, 0, 40, (1, 0))
     land(connection, 40, 100, (2, 40))
     assert compare(connection, 0, 60, 3, high=120) == {0: 60}, "what the transaction hides is longer than what landed"
-    row = connection.execute("SELECT high_watermark FROM onceover.kafka_partition WHERE pipeline = 'cuts'").fetchone()
-    assert row == {"high_watermark": 60}, "and nothing of the old log is hidden"
+    assert read_log(connection, "high_watermark") == (60,), "and nothing of the old log is hidden"
 
 
-@pytest.mark.usefixtures("_probed")
 def test_paused_driver_lands_nothing_after_detection_compared(connection: Connection) -> None:
     land(connection, 0, 100, (1, 0))
     connection.execute(
@@ -169,40 +133,31 @@ def test_paused_driver_lands_nothing_after_detection_compared(connection: Connec
     assert row == {"state": "superseded"}
 
 
-@pytest.mark.usefixtures("_probed")
 def test_hole_beyond_a_cut_waits_no_longer(connection: Connection) -> None:
-    request = connection.execute(
-        "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES ('cuts', 'me', 'a hole') RETURNING request_id"
-    ).fetchone()
-    assert request
+    request = create_request(connection, "cuts", "me", "a hole", {})
     land(connection, 0, 100, (1, 0))
     for start, end in ((10, 20), (30, 45), (60, 70)):
         connection.execute(
             "INSERT INTO onceover.read_again (pipeline, generation, kafka_partition, start_offset, end_offset, "
             "request_id) VALUES ('cuts', %s, 0, %s, %s, %s)",
-            [AT.generation, start, end, request["request_id"]],
+            [SOURCE.generation, start, end, request],
         )
     compare(connection, 0, 80)
     assert [each.offsets for each in list_wanted(connection, "cuts")] == [of(10, 20)]
 
 
-@pytest.mark.usefixtures("_probed")
 def test_what_is_past_closes_no_window(connection: Connection) -> None:
     connection.execute("UPDATE onceover.kafka_partition SET frontier = 20 WHERE pipeline = 'cuts'")
     land(connection, 0, 20, (1, 0))
     land(connection, 30, 100, (1, 30))
     connection.execute("UPDATE onceover.batch SET committed_at = now() WHERE pipeline = 'cuts'")
-    connection.execute("UPDATE onceover.batch_range SET max_event_time = %s WHERE start_offset = 30", [LATER])
+    connection.execute("UPDATE onceover.batch_range SET max_event_time = %s WHERE start_offset = 30", [ONE])
     compare(connection, 0, 60)
-    assert frontiers.read_committed_offsets(connection, "cuts", AT.generation) == {0: 20}
+    assert frontiers.read_committed_offsets(connection, "cuts", SOURCE.generation) == {0: 20}
     land(connection, 20, 30, (1, 20))
-    row = connection.execute(
-        "SELECT frontier, max_event_time FROM onceover.kafka_partition WHERE pipeline = 'cuts'"
-    ).fetchone()
-    assert row == {"frontier": 40, "max_event_time": None}
+    assert read_log(connection, "frontier, max_event_time") == (40, None)
 
 
-@pytest.mark.usefixtures("_probed")
 def test_log_that_is_cut_twice_is_read_from_the_earlier_cut(connection: Connection) -> None:
     land(connection, 0, 100, (1, 0))
     compare(connection, 0, 100)
@@ -215,13 +170,12 @@ def test_log_that_is_cut_twice_is_read_from_the_earlier_cut(connection: Connecti
     assert list_landed(connection, "cuts", [of(0, 100)]) == (of(0, 30),), "what landed before the last cut is past"
 
 
-@pytest.mark.usefixtures("_probed")
 def test_what_expires_after_a_cut_is_a_hole_to_give_up(connection: Connection) -> None:
     land(connection, 0, 100, (1, 0))
     compare(connection, 0, 200)
     connection.execute("UPDATE onceover.kafka_partition SET reach = 90 WHERE pipeline = 'cuts'")  # as a plan does
     assert frontiers.read_holes(connection, "cuts") == [of(40, 90)]
-    losses.record_loss(connection, "cuts", [of(40, 90)], NOON, LATER, "me", "gone")
+    losses.record_loss(connection, "cuts", [of(40, 90)], NOON, ONE, "me", "gone")
     land(connection, 90, 200, (2, 90))
     assert (read_log(connection), compare(connection, 90, 200, 3)) == ((200, 200, 2), {})
     assert losses.list_stating(connection, "cuts", [of(40, 90)]) == [NOON]
@@ -229,12 +183,11 @@ def test_what_expires_after_a_cut_is_a_hole_to_give_up(connection: Connection) -
     assert list_landed(connection, "cuts", [of(0, 200)]) == (of(0, 40), of(90, 200))
 
 
-@pytest.mark.usefixtures("_probed")
 def test_loss_beyond_a_cut_is_taken_back(connection: Connection) -> None:
     connection.execute("UPDATE onceover.kafka_partition SET frontier = 30 WHERE pipeline = 'cuts'")
     land(connection, 0, 30, (1, 0))
     land(connection, 60, 100, (1, 60))
-    losses.record_loss(connection, "cuts", [of(30, 60)], NOON, LATER, "me", "gone")
+    losses.record_loss(connection, "cuts", [of(30, 60)], NOON, ONE, "me", "gone")
     before = read_versions(connection, "cuts", None, None, False)
     assert compare(connection, 0, 100) == {0: 60}
     assert losses.list_stating(connection, "cuts", [of(30, 60)]) == [NOON], "it is not beyond"
@@ -244,10 +197,9 @@ def test_loss_beyond_a_cut_is_taken_back(connection: Connection) -> None:
     assert losses.list_stating(connection, "cuts", [of(30, 50)]) == [NOON]
     assert read_versions(connection, "cuts", None, None, False) != before, "it is judged again"
     land(connection, 60, 70, (3, 60))
-    assert read_log(connection)[:2] == (50, 70), "nothing passes over what is to be read"
+    assert read_log(connection, "frontier, reach") == (50, 70), "nothing passes over what is to be read"
 
 
-@pytest.mark.usefixtures("_probed")
 def test_what_a_deleted_topic_held_since_its_cut_is_a_hole(connection: Connection) -> None:
     land(connection, 0, 100, (1, 0))
     compare(connection, 0, 120)
@@ -256,7 +208,6 @@ def test_what_a_deleted_topic_held_since_its_cut_is_a_hole(connection: Connectio
     assert frontiers.read_holes(connection, "cuts") == [of(40, 120)]
 
 
-@pytest.mark.usefixtures("_probed")
 def test_cut_that_a_deleted_topic_never_grew_beyond_ends(connection: Connection) -> None:
     land(connection, 0, 40, (1, 0))
     land(connection, 40, 100, (2, 40))
@@ -273,10 +224,9 @@ def test_log_of_which_more_landed_meanwhile_is_left(connection: Connection) -> N
         record_comparison(connection, "cuts", LOG, landed, None, 2, None)
 
 
-@pytest.mark.usefixtures("_probed")
 def test_batches_around_a_cut_are_not_rolled_up(connection: Connection) -> None:
     land(connection, 0, 100, (1, 0))
     compare(connection, 0, 60)
     rows = connection.execute("SELECT rolled_up_at FROM onceover.batch WHERE pipeline = 'cuts'").fetchall()
     assert [row["rolled_up_at"] is None for row in rows] == [False]
-    assert frontiers.read_reach(connection, "cuts") == {AT: 100}, "a batch that begins below overlaps others"
+    assert frontiers.read_reach(connection, "cuts") == {SOURCE: 100}, "a batch that begins below overlaps others"

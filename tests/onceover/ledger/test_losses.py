@@ -2,66 +2,51 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import pytest
+from tests.onceover.ledger.driven_pipeline import (
+    NOON,
+    ONE,
+    SOURCE,
+    TWO,
+    change_window,
+    insert_batch,
+    insert_window,
+    of,
+    rolled_back,
+)
 
-from onceover.config.endpoints import address
 from onceover.errors import UnreachableError, UsageError
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger import frontiers, log_cuts, losses
-from onceover.ledger.database import Connection, connect
+from onceover.ledger.database import Connection
 from onceover.ledger.landed_offsets import list_landed, read_accounted
 from onceover.ledger.locks import lock_rows
 from onceover.ledger.log_cuts import record_cuts
-from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.read_again import ReadAgain, list_refused, list_wanted, mark_landed, request_ranges
+from onceover.ledger.repair_requests import create_request
 from onceover.ledger.stopped_ranges import list_known_unreadable
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import OffsetRange
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
-SOURCE = KafkaPartition("0a1b2c3d", 0)
-NOON, LATER = datetime(2026, 3, 1, 12, tzinfo=UTC), datetime(2026, 3, 1, 13, tzinfo=UTC)
-
-
-def of(start: int, end: int) -> OffsetRange:
-    return OffsetRange(SOURCE, start, end)
 
 
 @pytest.fixture
 def connection(stack: Stack) -> Iterator[Connection]:
     """A pipeline that skipped [110, 120) of its Kafka partition."""
-    upgrade_schema(address("postgres"))
-    with connect(address("postgres"), "test") as connection, connection.transaction(force_rollback=True):
-        connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES ('losses', 1)")
-        connection.execute(
-            "INSERT INTO onceover.kafka_partition VALUES ('losses', %s, 0, 'topic', 100, 110, 120, 120, NULL, NULL)",
-            [SOURCE.generation],
-        )
-        connection.execute(
-            "WITH b AS (INSERT INTO onceover.batch (pipeline, epoch, contract_version, state) "
-            "VALUES ('losses', 1, 1, 'landed') RETURNING batch_id) "
-            "INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset) "
-            "SELECT batch_id, %s, 0, 100, 110 FROM b",
-            [SOURCE.generation],
-        )
+    with rolled_back("losses", 100, 110, 120) as connection:
+        land(connection, 100, 110)
         yield connection
 
 
 def land(connection: Connection, start: int, end: int, *epochs: tuple[int, int]) -> None:
-    connection.execute(
-        "WITH b AS (INSERT INTO onceover.batch (pipeline, epoch, contract_version, state) "
-        "VALUES ('losses', 1, 1, 'landed') RETURNING batch_id) "
-        "INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, records, "
-        "leader_epochs) SELECT batch_id, %s, 0, %s, %s, 1, %s FROM b",
-        [SOURCE.generation, start, end, json.dumps(epochs)],
-    )
+    insert_batch(connection, "losses", of(start, end), *epochs)
 
 
 def find_last_batch(connection: Connection) -> int:
@@ -74,10 +59,7 @@ def mark_last_batch(connection: Connection) -> None:
 
 
 def request_holes(connection: Connection, *ranges: OffsetRange) -> int:
-    row = connection.execute(
-        "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES ('losses', 'a', 'b') RETURNING request_id"
-    ).fetchone()
-    request_id = int((row or {})["request_id"])
+    request_id = create_request(connection, "losses", "a", "b", {})
     request_ranges(connection, "losses", request_id, map(ReadAgain, ranges))
     return request_id
 
@@ -107,7 +89,7 @@ def test_hole_that_landed_in_part_is_wanted_for_the_rest(connection: Connection)
 
 def test_hole_requested_again_waits_for_the_later_request(connection: Connection) -> None:
     first = request_holes(connection, of(110, 112), of(113, 120))
-    losses.record_loss(connection, "losses", [of(113, 115)], NOON, LATER, "me", "gone")
+    losses.record_loss(connection, "losses", [of(113, 115)], NOON, ONE, "me", "gone")
     second = request_holes(connection, of(115, 120))
     assert (list_waiting(connection, first), list_waiting(connection, second)) == ([of(110, 112)], [of(115, 120)])
     assert list_refused(connection, "losses", first) == ((of(113, 120), "requested again"),)
@@ -117,23 +99,18 @@ def test_hole_requested_again_waits_for_the_later_request(connection: Connection
 
 
 def test_damage_waits_by_window_and_lands_with_no_batch(connection: Connection) -> None:
-    connection.execute(
-        "INSERT INTO onceover.\"window\" (pipeline, window_start, window_end) VALUES ('losses', %s, %s), "
-        "('losses', %s, %s)",
-        [NOON, LATER, LATER, LATER.replace(hour=14)],
-    )
+    insert_window(connection, "losses", NOON, ONE)
+    insert_window(connection, "losses", ONE, TWO)
     request_holes(connection, of(110, 120))
-    damage = [ReadAgain(of(100, 105), NOON, 1), ReadAgain(of(105, 115), NOON, 2), ReadAgain(of(100, 115), LATER, 1)]
+    damage = [ReadAgain(of(100, 105), NOON, 1), ReadAgain(of(105, 115), NOON, 2), ReadAgain(of(100, 115), ONE, 1)]
     request_ranges(connection, "losses", request_holes(connection), damage)
     again = request_holes(connection)
     request_ranges(connection, "losses", again, [ReadAgain(of(103, 105), NOON, 1)])
     land(connection, 100, 120)
     mark_last_batch(connection)
     waiting = [(each.offsets, each.window_start, each.contract_version) for each in list_wanted(connection, "losses")]
-    assert waiting == [(of(105, 115), NOON, 2), (of(100, 115), LATER, 1), (of(103, 105), NOON, 1)]
-    connection.execute(
-        "UPDATE onceover.\"window\" SET expired_at = now() WHERE pipeline = 'losses' AND window_start = %s", [NOON]
-    )
+    assert waiting == [(of(105, 115), NOON, 2), (of(100, 115), ONE, 1), (of(103, 105), NOON, 1)]
+    change_window(connection, "losses", NOON, "expired_at = now()")
     assert list_waiting(connection) == [of(100, 115)], "what raw of an expired window has lost is not read again"
     assert list_waiting(connection, again) == []
     rows = connection.execute("SELECT version FROM onceover.\"window\" WHERE pipeline = 'losses' ORDER BY window_start")
@@ -142,7 +119,7 @@ def test_damage_waits_by_window_and_lands_with_no_batch(connection: Connection) 
 
 def test_unreadable_offsets_are_settled_and_not_read_again(connection: Connection) -> None:
     request_holes(connection, of(110, 114), of(114, 120))
-    losses.record_unreadable(connection, "losses", of(112, 114), 3, NOON, LATER, "me", "a bomb")
+    losses.record_unreadable(connection, "losses", of(112, 114), 3, NOON, ONE, "me", "a bomb")
     assert list_waiting(connection) == [of(110, 112), of(114, 120)]
     assert frontiers.read_holes(connection, "losses") == [of(110, 112), of(114, 120)]
     rows = connection.execute("SELECT kind FROM onceover.accepted_loss WHERE pipeline = 'losses'").fetchall()
@@ -173,11 +150,11 @@ def test_unreadable_offsets_of_a_batch_in_flight_are_refused(connection: Connect
     land(connection, 125, 140)
     connection.execute("UPDATE onceover.batch SET state = 'begun' WHERE batch_id = %s", [find_last_batch(connection)])
     with pytest.raises(UsageError, match="has begun to read some of 0a1b2c3d-0:120-130 and may still land them"):
-        losses.record_unreadable(connection, "losses", of(120, 130), 3, NOON, LATER, "me", "a bomb")
-    losses.record_unreadable(connection, "losses", of(120, 125), 3, NOON, LATER, "me", "a bomb")
+        losses.record_unreadable(connection, "losses", of(120, 130), 3, NOON, ONE, "me", "a bomb")
+    losses.record_unreadable(connection, "losses", of(120, 125), 3, NOON, ONE, "me", "a bomb")
     connection.execute("UPDATE onceover.batch SET state = 'superseded' WHERE state = 'begun' AND pipeline = 'losses'")
     wait_before(connection, 125, 130)
-    losses.record_unreadable(connection, "losses", of(125, 130), 3, NOON, LATER, "me", "a bomb")
+    losses.record_unreadable(connection, "losses", of(125, 130), 3, NOON, ONE, "me", "a bomb")
     assert list_unreadable_losses(connection) == [(120, 125), (125, 130)]
 
 
@@ -194,12 +171,12 @@ def test_offsets_that_land_before_their_locks_are_not_unreadable(
     wait_before(connection, 120, 130)
     monkeypatch.setattr(losses, "lock_rows", land_first)
     with pytest.raises(UsageError, match="0a1b2c3d-0:120-130 was read meanwhile"):
-        losses.record_unreadable(connection, "losses", of(120, 130), 3, NOON, LATER, "me", "a bomb")
+        losses.record_unreadable(connection, "losses", of(120, 130), 3, NOON, ONE, "me", "a bomb")
     assert list_unreadable_losses(connection) == []
 
 
 def test_loss_of_expired_offsets_closes_their_hole(connection: Connection) -> None:
-    losses.record_loss(connection, "losses", [of(110, 120)], NOON, LATER, "me", "gone")
+    losses.record_loss(connection, "losses", [of(110, 120)], NOON, ONE, "me", "gone")
     assert frontiers.read_holes(connection, "losses") == []
     rows = connection.execute("SELECT kind FROM onceover.accepted_loss WHERE pipeline = 'losses'").fetchall()
     assert [row["kind"] for row in rows] == ["lost"]
@@ -218,7 +195,7 @@ def test_unreadable_offset_under_a_landed_one_is_read(connection: Connection, mo
 
     def accept(start: int, end: int) -> None:
         wait_before(connection, start, end)
-        losses.record_unreadable(connection, "losses", of(start, end), 2, NOON, LATER, "me", "a bomb")
+        losses.record_unreadable(connection, "losses", of(start, end), 2, NOON, ONE, "me", "a bomb")
 
     def read(start: int, end: int, epoch: int) -> None:
         losses.reland(connection, "losses", [of(start, end)])

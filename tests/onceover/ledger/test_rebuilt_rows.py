@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pytest
 from bench.large_ledger import pipeline
+from tests.onceover.ledger.driven_pipeline import COLUMNS, NOON, SOURCE, register
 
 from onceover.ledger.catalog import read_registered, register_pipeline, restore_contracts
 from onceover.ledger.database import Connection
@@ -15,20 +16,18 @@ from onceover.ledger.drivers import as_driver
 from onceover.ledger.log_cuts import is_uncompared
 from onceover.ledger.rebuilt_rows import expire_rows_without_raw, insert_windows
 from onceover.ledger.releases import list_releases
-from onceover.model.contract import Column, Columns, Cutovers
+from onceover.model.contract import Cutovers
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import RawContents, RawFile, Run
 from onceover.recovery.rebuild_ledger import KnownLogs, find_read_nowhere, write_ledger
 
 pytestmark = pytest.mark.stack
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-SOURCE = KafkaPartition("0a1b2c3d", 0)
-COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
+FILE = RawFile("/unread.log", 100, window_start=NOON)
 
 
 def test_second_rebuild_keeps_rows_that_had_no_raw(connection: Connection) -> None:
-    registered = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS)
+    registered = register(connection)
     connection.execute(
         f"INSERT INTO aggregates.{registered.name} (window_start, window_end, kind, events) "
         "VALUES (%(noon)s, %(noon)s, 'a', 7), (%(noon)s, %(noon)s, 'b', 9)", {"noon": NOON},
@@ -48,7 +47,7 @@ def test_second_rebuild_keeps_rows_that_had_no_raw(connection: Connection) -> No
 
 
 def test_rebuilt_ledger_waits_for_the_logs_comparison(connection: Connection) -> None:
-    registered, at = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS), SOURCE
+    registered, at = register(connection), SOURCE
 
     def run(start: int, end: int, *epochs: tuple[int, int]) -> Run:
         held = ((0, Digest(end - start, start)),)
@@ -62,10 +61,9 @@ def test_rebuilt_ledger_waits_for_the_logs_comparison(connection: Connection) ->
         )
         return [row["leader_epochs"] for row in rows]
 
-    file = RawFile("/unread.log", 100, window_start=NOON)
     with as_driver(connection, registered.name, "test") as epoch:
         runs = RawContents(((run(0, 10), run(10, 20, (1, 10)), run(20, 30)),))
-        write_ledger(connection, epoch, registered, [file], runs, KnownLogs())
+        write_ledger(connection, epoch, registered, [FILE], runs, KnownLogs())
     assert list_epochs() == [[], [[1, 10]], []]
     assert is_uncompared(connection, registered.name, at.generation), "no window is certified until it is"
     (row,) = connection.execute("SELECT last_value > 1e9 AS is_beyond FROM onceover.expiry_expiry_id_seq").fetchall()
@@ -91,14 +89,7 @@ def test_restored_contracts_replace_the_first_and_cut_batches(connection: Connec
     assert find_read_nowhere(replace(contents, layers=(layer[1:],))) == (run(3, 4, 2).offsets, run(5, 6, 3).offsets)
     with as_driver(connection, made.name, "test") as epoch:
         empty = [OffsetRange(SOURCE, 10, 12), OffsetRange(SOURCE, 25, 26)]
-        write_ledger(
-            connection,
-            epoch,
-            restored,
-            [RawFile("/unread.log", 100, window_start=NOON)],
-            contents,
-            KnownLogs(empty=empty),
-        )
+        write_ledger(connection, epoch, restored, [FILE], contents, KnownLogs(empty=empty))
     rows = connection.execute(
         "SELECT b.contract_version AS v, r.kafka_partition AS p, r.start_offset AS s, r.end_offset AS e "
         "FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id) WHERE b.pipeline = %s "

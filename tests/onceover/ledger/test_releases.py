@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 
 import pytest
-from bench.large_ledger import pipeline
+from tests.onceover.ledger.driven_pipeline import NOON, ONE, SOURCE, drive, insert_window, of, register
 
-from onceover.ledger import batches, drivers, frontiers, losses
-from onceover.ledger.catalog import register_pipeline
+from onceover.ledger import batches, losses
 from onceover.ledger.database import Connection
 from onceover.ledger.extras import list_landed_spans
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.releases import land_release
 from onceover.model.batch import Landing, LandingPart, RangeRead
-from onceover.model.batch_plan import Start
-from onceover.model.contract import Column, Columns
 from onceover.model.digest import Digest
 from onceover.model.log_history import EpochSpan
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import OffsetRange
 
 pytestmark = pytest.mark.stack
-NOON, ONE = (datetime(2026, 3, 1, hour, tzinfo=UTC) for hour in (12, 13))
-SOURCE = KafkaPartition("0a1b2c3d", 0)
-COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
-
-
-def of(start: int, end: int) -> OffsetRange:
-    return OffsetRange(SOURCE, start, end)
 
 
 def test_release_out_of_a_loss_has_landed(connection: Connection) -> None:
-    name = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS).name
-    epoch = drivers.acquire(connection, name, "test")
-    frontiers.register_kafka_partitions(connection, epoch, "topic", {SOURCE: Start(0, 0)}, {SOURCE: 100})
-    connection.execute(
-        'INSERT INTO onceover."window" (pipeline, window_start, window_end) VALUES (%s, %s, %s)', [name, NOON, ONE]
-    )
+    name = register(connection).name
+    epoch = drive(connection, name)
+    insert_window(connection, name)
 
     def read(offsets: OffsetRange, *leader_epochs: tuple[int, int]) -> tuple[RangeRead, LandingPart]:
         digest = Digest(len(offsets), 1, 2, 3, 4)

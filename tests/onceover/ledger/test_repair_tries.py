@@ -3,13 +3,12 @@ compared is certified."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 import pytest
-from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
+from tests.onceover.ledger.driven_pipeline import change_window
 
 from onceover.errors import FencedError
 from onceover.ledger import repair_requests, repair_tries
@@ -23,13 +22,6 @@ from onceover.repair.publish import ProvedWindow, publish
 
 pytestmark = pytest.mark.stack
 NAME = "tried"
-
-
-@pytest.fixture
-def ledger(connection: Connection) -> Iterator[LargeLedger]:
-    built = large_ledger.build(connection, NAME, 10, rows=True)
-    yield built
-    large_ledger.drop(connection, built)
 
 
 def claim(connection: Connection) -> tuple[repair_requests.RepairRequest, ClaimedWindow]:
@@ -65,11 +57,7 @@ def test_stage_cleared_while_it_is_published_empties_no_window(
 
 def test_failed_try_lifts_no_block_of_a_person(connection: Connection, ledger: LargeLedger) -> None:
     _, claimed = claim(connection)
-    connection.execute(
-        "UPDATE onceover.\"window\" SET blocked_at = now(), blocked_why = 'restored' "
-        "WHERE pipeline = %s AND window_start = %s",
-        [NAME, start_of(3)],
-    )
+    change_window(connection, NAME, start_of(3), "blocked_at = now(), blocked_why = 'restored'")
     assert not repair_tries.record_failed_try(connection, ledger.known, claimed, "no proof", max_tries=3)
     (row,) = connection.execute(
         'SELECT tries, blocked_at, blocked_why FROM onceover."window" WHERE pipeline = %s AND window_start = %s',

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
 from psycopg import sql
 
@@ -19,16 +17,9 @@ from onceover.model.claim import ClaimedWindow
 from onceover.model.dag_run import DagRun
 from onceover.model.window import WindowRange
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.usefixtures("ledger")]
 NAME = "asked"
 RANGE = WindowRange(start_of(0), start_of(4), int((start_of(1) - start_of(0)) / timedelta(minutes=1)))
-
-
-@pytest.fixture
-def ledger(connection: Connection) -> Iterator[LargeLedger]:
-    built = large_ledger.build(connection, NAME, 10, rows=True)
-    yield built
-    large_ledger.drop(connection, built)
 
 
 def ask(connection: Connection, dag_run: DagRun | None = None, *, continued: int | None = None) -> int:
@@ -62,7 +53,7 @@ def list_states(connection: Connection, *, every: bool = False) -> list[tuple[in
     return [(row["request_id"], row["state"], row["waiting"], row["repaired"]) for row in rows]
 
 
-def test_requests_are_listed_by_how_far_they_are(connection: Connection, ledger: LargeLedger) -> None:
+def test_requests_are_listed_by_how_far_they_are(connection: Connection) -> None:
     first, second = ask(connection), ask(connection)
     set_states(connection, first, "confirmed", 0, 1)
     assert list_states(connection) == [(first, "waiting", 2, 2), (second, "waiting", 4, 0)]
@@ -74,7 +65,7 @@ def test_requests_are_listed_by_how_far_they_are(connection: Connection, ledger:
     assert list_states(connection, every=True)[1] == (second, "ended", 0, 4)
 
 
-def test_window_that_was_certified_since_waits_for_no_repair(connection: Connection, ledger: LargeLedger) -> None:
+def test_window_that_was_certified_since_waits_for_no_repair(connection: Connection) -> None:
     request = ask(connection)
     connection.execute(
         "UPDATE onceover.certificate SET created_at = clock_timestamp() WHERE pipeline = %s AND window_start = ANY(%s)",
@@ -84,7 +75,7 @@ def test_window_that_was_certified_since_waits_for_no_repair(connection: Connect
     assert list_states(connection, every=True) == [(request, "ended", 0, 0)]
 
 
-def test_cancelled_request_leaves_what_waits_and_keeps_the_rest(connection: Connection, ledger: LargeLedger) -> None:
+def test_cancelled_request_leaves_what_waits_and_keeps_the_rest(connection: Connection) -> None:
     request = ask(connection)
     set_states(connection, request, "confirmed", 0)
     assert cancel_request(connection, NAME, request, "ada", "the wrong month") == 3
@@ -95,7 +86,7 @@ def test_cancelled_request_leaves_what_waits_and_keeps_the_rest(connection: Conn
     assert (row["state"], row["cancelled_by"], row["cancelled_why"]) == ("cancelled", "ada", "the wrong month")
 
 
-def test_cancellation_leaves_held_windows_to_their_repair(connection: Connection, ledger: LargeLedger) -> None:
+def test_cancellation_leaves_held_windows_to_their_repair(connection: Connection) -> None:
     request = ask(connection)
     claimed = claim(connection, request)
     assert cancel_request(connection, NAME, request, "ada", "too slow") == 0
@@ -104,12 +95,12 @@ def test_cancellation_leaves_held_windows_to_their_repair(connection: Connection
     assert cancel_request(connection, NAME, request, "ada", "too slow") == 4, "that repair has died"
 
 
-def test_unknown_request_is_refused_with_the_list(connection: Connection, ledger: LargeLedger) -> None:
+def test_unknown_request_is_refused_with_the_list(connection: Connection) -> None:
     with pytest.raises(UsageError, match=r"pipeline asked has no repair request 0; list them with `onceover requests"):
         cancel_request(connection, NAME, 0, "ada", "typed wrong")
 
 
-def test_killed_forced_repair_goes_on_where_it_was(connection: Connection, ledger: LargeLedger) -> None:
+def test_killed_forced_repair_goes_on_where_it_was(connection: Connection) -> None:
     asked = ("kim", "INC-1", RANGE)
     assert find_killed(connection, NAME, *asked) is None
     request = ask(connection)
@@ -133,7 +124,7 @@ def test_killed_forced_repair_goes_on_where_it_was(connection: Connection, ledge
     assert find_killed(connection, NAME, *asked) is None, "its window changed before it was confirmed"
 
 
-def test_continued_request_keeps_its_replaced_revision(connection: Connection, ledger: LargeLedger) -> None:
+def test_continued_request_keeps_its_replaced_revision(connection: Connection) -> None:
     request = ask(connection)
     connection.execute(
         "UPDATE onceover.repair SET state = 'published', before = '{\"revision\": 0}', after = '{\"revision\": 1}' "
@@ -144,7 +135,7 @@ def test_continued_request_keeps_its_replaced_revision(connection: Connection, l
     assert count_states(connection, request) == {"published": 1, "planned": 3}
 
 
-def test_request_of_a_run_that_still_waits_is_queued(connection: Connection, ledger: LargeLedger) -> None:
+def test_request_of_a_run_that_still_waits_is_queued(connection: Connection) -> None:
     earlier, now = DagRun("repair_failed_windows", "earlier"), DagRun("repair_failed_windows", "now")
     request = ask(connection, earlier)
     assert find_queued(connection, NAME, now, lambda run: run == earlier) == request

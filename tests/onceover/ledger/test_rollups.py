@@ -20,8 +20,7 @@ from onceover.detection.evidence import read_evidence
 from onceover.errors import BusyError
 from onceover.ledger import rollups
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.landed_bytes import list_covering
-from onceover.ledger.landed_offsets import read_accounted
+from onceover.ledger.landed_offsets import list_covering, read_accounted
 from onceover.ledger.lost_windows import read_unclaimed
 from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.windows import bump_versions
@@ -43,6 +42,12 @@ def connection(stack: Stack) -> Iterator[Connection]:
 
 def name() -> str:
     return f"h{uuid.uuid4().hex[:10]}"
+
+
+def build(connection: Connection, windows: int = 36) -> tuple[History, Writer]:
+    """Write a history of two Kafka partitions, with a batch each half a minute."""
+    history = History(name(), windows, batch_seconds=30, kafka_partitions=2)
+    return history, Writer.of(connection, history, ledger_history.build(connection, history))
 
 
 def starts_after(history: History, hour: int) -> dict[KafkaPartition, int]:
@@ -93,11 +98,8 @@ def test_rolled_up_rows_equal_those_of_one_batch_an_hour(connection: Connection)
 
 
 def test_what_has_landed_is_known_as_before(connection: Connection) -> None:
-    whole, joined = (
-        History(name(), 36, batch_seconds=30, kafka_partitions=2),
-        History(name(), 36, batch_seconds=30, kafka_partitions=2),
-    )
-    histories = {each: ledger_history.build(connection, each) for each in (whole, joined)}
+    histories = [build(connection)[0] for _ in range(2)]
+    joined = histories[1]
     roll_up(connection, joined, hour=2)
     ids = [OffsetRange(joined.source(p), offset, offset + 1) for p in range(2) for offset in range(0, 3600, 37)]
 
@@ -116,10 +118,9 @@ def test_what_has_landed_is_known_as_before(connection: Connection) -> None:
 
 def test_late_record_is_judged_as_before(connection: Connection) -> None:
     """A window of joined batches counts again what landed before and after its certificate, and repairs prove both."""
-    histories = [History(name(), 36, batch_seconds=30, kafka_partitions=2) for _ in range(2)]
+    built = [build(connection) for _ in range(2)]
     judged, claims = [], []
-    for number, history in enumerate(histories):
-        writer = Writer.of(connection, history, ledger_history.build(connection, history))
+    for number, (history, writer) in enumerate(built):
         if number:
             assert roll_up(connection, history, hour=2) == [120, 120]
         writer.land_late(history.start_of(7), records=3)
@@ -133,7 +134,7 @@ def test_late_record_is_judged_as_before(connection: Connection) -> None:
     assert judged[0] == judged[1]
     before, after = ([x for claim in [each] if claim for x in claim.landings] for each in claims)
     assert (len(before), len(after)) == (21, 2)
-    for source in (histories[0].source(p) for p in range(2)):
+    for source in (built[0][0].source(p) for p in range(2)):
         parts = [
             [part for x in landings for part in x.parts if part[0].source == source] for landings in (before, after)
         ]
@@ -142,8 +143,7 @@ def test_late_record_is_judged_as_before(connection: Connection) -> None:
 
 
 def test_batches_of_a_window_that_is_not_certified_stay(connection: Connection) -> None:
-    history = History(name(), 36, batch_seconds=30, kafka_partitions=2)
-    ledger_history.build(connection, history)
+    history, _ = build(connection)
     bump_versions(connection, history.name, [history.start_of(5)])
 
     joined = roll_up(connection, history, hour=2)
@@ -162,8 +162,7 @@ def landings_of(connection: Connection, history: History, window: int) -> list[i
 
 def test_batches_that_read_the_same_offsets_stay_apart(connection: Connection) -> None:
     """Kafka's compaction makes a later reading smaller: a range joined from both could not be proved any more."""
-    history = History(name(), 36, batch_seconds=30, kafka_partitions=2)
-    writer = Writer.of(connection, history, ledger_history.build(connection, history))
+    history, writer = build(connection)
 
     again = writer.read_again(17)
 
@@ -177,8 +176,7 @@ def test_batches_that_read_the_same_offsets_stay_apart(connection: Connection) -
 
 def test_batches_wait_for_one_that_read_the_same_offsets(connection: Connection) -> None:
     """A driver has read them while Kafka held them, and may still land."""
-    history = History(name(), 24, batch_seconds=30, kafka_partitions=2)
-    writer = Writer.of(connection, history, ledger_history.build(connection, history))
+    history, writer = build(connection, windows=24)
     begun = writer.begin(17)
     (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, starts_after(history, 1)))
 
@@ -189,8 +187,7 @@ def test_batches_wait_for_one_that_read_the_same_offsets(connection: Connection)
 
 
 def test_batches_that_changed_since_they_were_listed_stay(connection: Connection) -> None:
-    history = History(name(), 24, batch_seconds=30, kafka_partitions=2)
-    writer = Writer.of(connection, history, ledger_history.build(connection, history))
+    history, writer = build(connection, windows=24)
     (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, starts_after(history, 1)))
     bump_versions(connection, history.name, [history.start_of(3)])
     assert not rollups.roll_up(connection, history.name, run), "a window is not certified any more"
@@ -211,8 +208,8 @@ def certify_again(connection: Connection, history: History) -> None:
 
 
 def test_killed_rollup_changes_nothing(connection: Connection) -> None:
-    history = History(name(), 24, batch_seconds=30, kafka_partitions=2)
-    known = ledger_history.build(connection, history)
+    history, writer = build(connection, windows=24)
+    known = writer.known
     before = read_rows(connection, known)
     (run,) = plan_rollups(rollups.list_old_batches(connection, history.name, starts_after(history, 1)))
     with (

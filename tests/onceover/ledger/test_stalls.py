@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import uuid
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
-from bench.large_ledger import pipeline
+from tests.onceover.ledger.driven_pipeline import NOON, register
 
 from onceover.cli.doctor.postgres import _check_ingest
 from onceover.errors import FencedError
 from onceover.ledger import batches, drivers, frontiers
-from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
-from onceover.ledger.watermarks import advance_watermark
+from onceover.ledger.frontiers import advance_watermark
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
-from onceover.model.contract import Column, Columns
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 pytestmark = pytest.mark.stack
 
-COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 GOOD, RUBBISH = KafkaPartition("0a1b2c3d", 0), KafkaPartition("0a1b2c3d", 1)
 
@@ -33,8 +28,7 @@ class Driver:
     """A driver of two Kafka partitions, one of which has nothing but records for quarantine."""
 
     def __init__(self, connection: Connection) -> None:
-        self.connection, self.name = connection, f"s{uuid.uuid4().hex[:10]}"
-        register_pipeline(connection, pipeline(self.name), COLUMNS)
+        self.connection, self.name = connection, register(connection).name
         self.epoch = drivers.acquire(connection, self.name, "test")
 
     def see(self, good: int, rubbish: int) -> None:

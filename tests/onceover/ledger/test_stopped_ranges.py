@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pytest
-from bench.large_ledger import pipeline
+from tests.onceover.ledger.driven_pipeline import drive, register
 
 from onceover.errors import FencedError
-from onceover.ledger import drivers, frontiers
-from onceover.ledger.catalog import register_pipeline
+from onceover.ledger import drivers
 from onceover.ledger.database import Connection
 from onceover.ledger.stopped_ranges import end_stopped, list_stopped, record_stopped
-from onceover.model.batch_plan import Start
-from onceover.model.contract import Column, Columns
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.stopped_range import StopCause, StoppedRange
 
 pytestmark = pytest.mark.stack
 SOURCES = [KafkaPartition("0a1b2c3d", p) for p in (0, 1)]
-COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
 
 
 def test_kafka_partition_is_stopped_at_one_range_for_each_cause(connection: Connection) -> None:
-    name = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS).name
-    epoch = drivers.acquire(connection, name, "test")
-    starts = dict.fromkeys(SOURCES, Start(0, 0))
-    frontiers.register_kafka_partitions(connection, epoch, "topic", starts, dict.fromkeys(SOURCES, 100))
+    name = register(connection).name
+    epoch = drive(connection, name, *SOURCES)
     bomb, other, later, suspect = (
         StoppedRange(OffsetRange(SOURCES[p], start, start + 5), why)
         for p, start, why in ((1, 10, "a bomb"), (0, 50, "a bomb"), (1, 20, "another"), (1, 3, "a long expression"))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
 
 from onceover.errors import TakenError, UsageError
@@ -17,7 +15,7 @@ from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.takings import list_takings, release_windows, take_windows
 from onceover.ledger.window_history import read_window_history
-from onceover.ledger.windows import list_windows
+from onceover.ledger.windows import bump_versions, list_windows
 from onceover.model.digest import Digest
 from onceover.model.window import WindowRange
 
@@ -28,20 +26,9 @@ SPAN = WindowRange(start_of(2), start_of(6), MINUTES)
 HOSTILE = "'; DROP TABLE onceover.action; -- <script>alert(1)</script> %s {0}"
 
 
-@pytest.fixture
-def ledger(connection: Connection) -> Iterator[LargeLedger]:
-    """Windows 3, 4 and 5 are not certified."""
-    built = large_ledger.build(connection, NAME, 10, rows=True)
-    bump(connection, 3, 4, 5)
-    yield built
-    large_ledger.drop(connection, built)
-
-
-def bump(connection: Connection, *windows: int) -> None:
-    connection.execute(
-        'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
-        [NAME, [start_of(n) for n in windows]],
-    )
+@pytest.fixture(autouse=True)
+def _uncertified(connection: Connection, ledger: LargeLedger) -> None:
+    bump_versions(connection, NAME, [start_of(n) for n in (3, 4, 5)])
 
 
 def certify_window(connection: Connection, ledger: LargeLedger, window: int) -> None:
@@ -57,7 +44,7 @@ def list_holders(connection: Connection) -> list[tuple[int, str, str]]:
     return [(each.windows, each.who, each.ticket) for each in list_takings(connection, NAME)]
 
 
-def test_windows_that_are_not_certified_are_taken(connection: Connection, ledger: LargeLedger) -> None:
+def test_windows_that_are_not_certified_are_taken(connection: Connection) -> None:
     assert take_windows(connection, NAME, SPAN, "kim", "INC-1") == (3, [])
     (taking,) = list_takings(connection, NAME)
     assert (taking.start, taking.end) == (start_of(3), start_of(6))
@@ -71,14 +58,14 @@ def test_certificate_ends_a_taking_for_ever(connection: Connection, ledger: Larg
     take_windows(connection, NAME, SPAN, "kim", "INC-1")
     certify_window(connection, ledger, 3)
     assert list_holders(connection) == [(2, "kim", "INC-1")]
-    bump(connection, 3)
+    bump_versions(connection, NAME, [start_of(3)])
     assert list_holders(connection) == [(2, "kim", "INC-1")], "a window that is wrong once more is not taken"
     for window in (4, 5):
         certify_window(connection, ledger, window)
     assert list_holders(connection) == []
 
 
-def test_second_person_hears_of_the_first_and_may_take_over(connection: Connection, ledger: LargeLedger) -> None:
+def test_second_person_hears_of_the_first_and_may_take_over(connection: Connection) -> None:
     take_windows(connection, NAME, SPAN, "kim", "INC-1")
     part = WindowRange(start_of(4), start_of(6), MINUTES)
     with pytest.raises(TakenError, match=r"^2 windows, .* taken by kim for INC-1 at .*; ask there, or give a reason"):
@@ -92,7 +79,7 @@ def test_second_person_hears_of_the_first_and_may_take_over(connection: Connecti
     assert take_windows(connection, NAME, part, "lee", "INC-3") == (2, []), "one's own need no reason"
 
 
-def test_of_two_who_take_at_once_one_is_refused(connection: Connection, ledger: LargeLedger) -> None:
+def test_of_two_who_take_at_once_one_is_refused(connection: Connection) -> None:
     def take(who: str) -> str:
         with connect(connection.info.dsn) as own:
             try:
@@ -109,7 +96,7 @@ def test_of_two_who_take_at_once_one_is_refused(connection: Connection, ledger: 
     assert all(f"taken by {who} for of {who}" in each for each in said if each)
 
 
-def test_release_of_anothers_windows_needs_a_reason(connection: Connection, ledger: LargeLedger) -> None:
+def test_release_of_anothers_windows_needs_a_reason(connection: Connection) -> None:
     take_windows(connection, NAME, SPAN, "kim", "INC-1")
     with pytest.raises(TakenError, match="release them"):
         release_windows(connection, NAME, SPAN, "lee")
@@ -136,6 +123,6 @@ def test_holder_is_shown_wherever_a_window_is(connection: Connection, ledger: La
     listed = {row["window_start"]: (row["taken_by"], row["ticket"]) for row in list_windows(connection, NAME)}
     assert {start: held for start, held in listed.items() if held != (None, None)} == {start_of(4): (HOSTILE, HOSTILE)}
     certify_window(connection, ledger, 4)
-    bump(connection, 4)
+    bump_versions(connection, NAME, [start_of(4)])
     assert {each.taken_by for each in page.list_trouble(connection, NAME).rows} == {None}
     assert {row["taken_by"] for row in list_windows(connection, NAME)} == {None}

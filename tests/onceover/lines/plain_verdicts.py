@@ -19,6 +19,7 @@ from onceover.model.record import Record
 
 LANDED, EXTRA, STRAY, SPARE, FOREIGN, CLASHING = "landed", "extra", "stray", "spare", "foreign", "clashing"
 COUNTING = (LANDED, EXTRA)
+NUMBERS = ("lines", "corrupt", "misplaced", STRAY, SPARE, FOREIGN, CLASHING, "repeated")
 Content = tuple[int, ...]
 
 

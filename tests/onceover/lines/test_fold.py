@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.onceover.lines import plain_verdicts as plain
-from tests.onceover.lines.plain_verdicts import Expected, judge
+from tests.onceover.lines.plain_verdicts import NUMBERS, Expected, judge
 from tests.onceover.lines.world_accounts import list_landed, make_accounts, sum_landings, sum_releases
 from tests.onceover.lines.worlds import END, START, World, evaluate, make_world
 
@@ -30,7 +30,6 @@ from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange
 NO_PIECES = cut_pieces(LandedRanges(*np.empty((6, 0), np.int64)))
 KINDS = {EXTRA: plain.EXTRA, STRAY: plain.STRAY, CLASHING: plain.CLASHING}
 OWN = NumberedRanges.of([(OffsetRange(KafkaPartition("00000000", 0), 0, LARGEST_END), 0)])
-NUMBERS = ("lines", "corrupt", "misplaced", "stray", "spare", "foreign", "clashing", "repeated")
 
 
 def _read(world: World, random: Random) -> tuple[WindowLines, bytes]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import reduce
+from io import BytesIO
 from operator import add
 from random import Random
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.onceover.lines.plain_verdicts import decode_or_none, hash_content, is_inside, judge
+from tests.onceover.lines.plain_verdicts import NUMBERS, decode_or_none, hash_content, is_inside, judge
 from tests.onceover.lines.world_accounts import make_accounts
 from tests.onceover.lines.worlds import CONTRACTS, END, START, Reading, World, make_world
 
@@ -33,20 +34,10 @@ _ZERO = np.zeros(1, np.int64)
 _LANDED = LandedRanges(_ZERO, _ZERO + number_source(SOURCE), _ZERO, _ZERO + 10, _ZERO - 1, _ZERO > 0)
 
 
-def _cut(text: bytes, chunk: int) -> Iterator[tuple[int, memoryview]]:
-    at = 0
-
-    def fill(view: memoryview) -> None:
-        nonlocal at
-        view[:] = text[at : at + len(view)]
-        at += len(view)
-
-    return cut_lines(fill, 0, len(text), chunk, max(chunk, 10_000))
-
-
 def _fold(text: bytes, chunk: int, accounts: Accounts, unit_bytes: int = 1 << 30) -> list[FoldedUnit | None]:
     def read_pieces() -> Iterator[tuple[bool, tuple[int, memoryview]]]:
-        return ((False, piece) for piece in _cut(text, chunk))
+        pieces = cut_lines(BytesIO(text).readinto, 0, len(text), chunk, max(chunk, 10_000))
+        return ((False, piece) for piece in pieces)
 
     return list(fold_units(cut_units(read_pieces, len(text), unit_bytes), accounts, FORMATS))
 
@@ -87,10 +78,9 @@ def test_window_without_doubtful_lines_gives_its_columns(seed: int) -> None:
     for chunk, unit_bytes in ((700, 1 << 30), (1 << 20, 1 << 30), (7_000, 60_000)):
         folded = _fold(text, chunk, accounts, unit_bytes)
         summary = reduce(add, (unit.summary for unit in folded if unit))
-        names = ("lines", "corrupt", "misplaced", "stray", "spare", "foreign", "clashing", "repeated")
         assert None not in folded
         assert (len(folded) > 1) == (unit_bytes < len(text))
-        assert [getattr(summary, n) for n in names] == [expected.numbers[n] for n in names]
+        assert [getattr(summary, n) for n in NUMBERS] == [expected.numbers[n] for n in NUMBERS]
         assert summary.digest == expected.digest
         columns = [v for unit in folded if unit for v in unit.rows.column("k_a").to_pylist()]
         counted = Counter(None if v is None else v.encode() for v in columns)

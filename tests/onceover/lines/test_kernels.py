@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,8 @@ import pytest
 import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.onceover.lines.test_line_reference import AWKWARD, epochs
+from tests.onceover.lines.test_line_reference import records as any_records
 
 from onceover.lines.columns import read_columns
 from onceover.lines.escapes import CorruptLineError, escape_headers
@@ -30,32 +33,19 @@ from onceover.model.record import Record
 GENERATION, CONTRACT = "00c0ffee", "V1-00c0ffee00c0ffee"
 TYPES = {"a": pa.string(), "b": pa.int64()}
 
-_AWKWARD = [b"\\", b"\t", b"\n", b"\r", b"\0", b"\\N", b"\\E", b"\\=", b"\\;", b"=", b";", b"\xf0", b'"']
-awkward = st.lists(st.sampled_from(_AWKWARD))
-some_bytes = st.binary(max_size=40) | awkward.map(b"".join)
-nullable = st.none() | some_bytes
 texts = (
     st.none()
     | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
     | st.sampled_from(["", "\\N", "\\", "\t", "\n", "\r", '"', "\\E"])
 )
 integers = st.none() | st.integers(-(2**63), 2**63 - 1)
-records = st.builds(
-    Record,
-    st.builds(KafkaPartition, st.just(GENERATION), st.integers(0, 99_999)),
-    st.integers(0, 2**63 - 2),
-    st.integers(-(2**63), 2**63 - 1),
-    nullable,
-    st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), nullable), max_size=2).map(tuple),
-    nullable,
-)
+records = any_records.map(lambda r: replace(r, source=KafkaPartition(GENERATION, r.source.kafka_partition)))
 
 
 def _to_bytes(value: object) -> bytes | None:
     return None if value is None else str(value).encode()
 
 
-epochs = st.none() | st.integers(0, MAX_EPOCH)
 placed = st.builds(
     lambda record, event_ms, a, b, epoch: Line(record, event_ms, CONTRACT, (_to_bytes(a), _to_bytes(b)), epoch),
     records,
@@ -99,7 +89,7 @@ MANY = 120_000
 
 
 def _make_bytes(some: random.Random) -> bytes:
-    return b"".join(some.choices([*_AWKWARD, some.randbytes(3), b"plain"], k=some.randrange(6)))
+    return b"".join(some.choices([*AWKWARD, some.randbytes(3), b"plain"], k=some.randrange(6)))
 
 
 def _make_line(some: random.Random) -> Line:
@@ -118,16 +108,18 @@ def _make_line(some: random.Random) -> Line:
 
 
 def _damage(data: bytes, some: random.Random) -> bytes:
-    """Return the line as it is, cut, changed, or changed under a right hash."""
-    kind, at = some.choice(["intact", "intact", "cut", "changed", "forged"]), some.randrange(len(data))
+    """Return the line as it is, cut, changed, changed under a right hash, or another text under one."""
+    kinds = ["intact", "intact", "intact", "cut", "changed", "forged", "foreign"]
+    kind, at = some.choice(kinds), some.randrange(len(data))
     if kind == "intact":
         return data
     if kind == "cut":
         return data[:at]
-    data = data[:at] + some.randbytes(some.randrange(4)) + data[at + 1 :]
+    changed = data[:at] + some.randbytes(some.randrange(4)) + data[at + 1 :]
     if kind == "changed":
-        return data
-    body = data.rpartition(b"\t")[0].replace(b"\n", b"")
+        return changed
+    body = some.randbytes(some.randrange(200)) if kind == "foreign" else changed.rpartition(b"\t")[0]
+    body = body.replace(b"\n", b"")
     return b"%b\t%016x" % (body, xxhash.xxh3_64_intdigest(body))
 
 
@@ -150,24 +142,8 @@ def test_framed_lines_equal_the_reference_byte_for_byte(lines: list[Line]) -> No
 @st.composite
 def files(draw: st.DrawFn) -> bytes:
     """A file of intact, torn, changed and foreign lines, some of which carry a right hash."""
-    pieces: list[bytes] = []
-    for line in draw(st.lists(placed | quarantined, max_size=5)):
-        data = encode(line)
-        kind = draw(st.sampled_from(["intact", "intact", "cut", "changed", "forged", "foreign"]))
-        at = draw(st.integers(0, len(data) - 1))
-        if kind == "cut":
-            data = data[:at]
-        elif kind != "intact":
-            data = (
-                draw(st.binary(max_size=200))
-                if kind == "foreign"
-                else data[:at] + draw(st.binary(max_size=3)) + data[at + 1 :]
-            )
-        if kind in ("forged", "foreign"):
-            body = data.rpartition(b"\t")[0] if kind == "forged" else data
-            body = body.replace(b"\n", b"")
-            data = b"%b\t%016x" % (body, xxhash.xxh3_64_intdigest(body))
-        pieces.append(data)
+    some = draw(st.randoms(use_true_random=False))
+    pieces = [_damage(encode(line), some) for line in draw(st.lists(placed | quarantined, max_size=5))]
     return draw(st.sampled_from([b"", b"\n"])) + b"\n".join(pieces) + draw(st.sampled_from([b"", b"\n", b"\n\n"]))
 
 

@@ -34,7 +34,8 @@ PLAIN = Line(
     leader_epoch=7,
 )
 
-awkward = st.lists(st.sampled_from([b"\\", b"\t", b"\n", b"\r", b"\0", b"\\N", b"\\=", b"\\;", b"=", b";", b"\xf0"]))
+AWKWARD = [b"\\", b"\t", b"\n", b"\r", b"\0", b"\\N", b"\\E", b"\\=", b"\\;", b"=", b";", b"\xf0", b'"']
+awkward = st.lists(st.sampled_from(AWKWARD))
 some_bytes = st.binary(max_size=40) | awkward.map(b"".join)
 nullable = st.none() | some_bytes
 sources = st.builds(KafkaPartition, st.text("0123456789abcdef", min_size=8, max_size=8), st.integers(0, 99_999))

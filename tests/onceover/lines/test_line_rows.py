@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.onceover.lines.plain_verdicts import judge
+from tests.onceover.lines.plain_verdicts import NUMBERS, judge
 from tests.onceover.lines.world_accounts import make_accounts
 from tests.onceover.lines.worlds import CONTRACTS, World, evaluate, make_world
 
@@ -65,8 +65,7 @@ def test_units_of_rows_add_up_to_the_window(seed: int) -> None:
         rows = pa.concat_tables(make_rows(piece, accounts) for piece in unit)
         folded.append(fold_rows(_evaluate(rows), accounts))
     summary = reduce(add, (each.summary for each in folded))
-    names = ("lines", "corrupt", "misplaced", "stray", "spare", "foreign", "clashing", "repeated")
-    assert [getattr(summary, n) for n in names] == [expected.numbers[n] for n in names]
+    assert [getattr(summary, n) for n in NUMBERS] == [expected.numbers[n] for n in NUMBERS]
     assert summary.digest == expected.digest
     assert summary.unknown == tuple(name.encode() for name in expected.unknown)
     counted = [value for each in folded for value in each.rows.column("k_a").to_pylist()]

@@ -91,8 +91,10 @@ def test_certified_window_is_judged_from_its_certificate() -> None:
 
 def test_certificate_with_extras_holds_only_until_a_change() -> None:
     changed = replace(LATE, has_extras=True)
-    assert kinds(changed, 1700) == [Kind.EXTRA_RECORD, Kind.LATE]
-    assert not is_right(judge_window(changed, 1700))
+    bytes_finding, late = judge_window(changed, 1700)
+    assert (bytes_finding.kind, late.kind) == (Kind.UNACCOUNTED_BYTES, Kind.LATE)
+    assert bytes_finding.evidence == {"expected_length": 1700, "file_length": 1700, "certified_extras": True}
+    assert not is_right((bytes_finding, late))
     assert kinds(replace(changed, certificate_version=6), 1700) == [Kind.LATE]
 
 

@@ -18,7 +18,6 @@ RECORDED = {
     "onceover/model/finding.py": "judges the ledger's numbers",
     "onceover/detection/evidence.py": "judges batches and Kafka partitions",
     "onceover/detection/holes.py": "asks Kafka why offsets are missing",
-    "onceover/detection/unexplained_lengths.py": "compares the lengths of files with the ledger's",
     "onceover/detection/sweep.py": "compares rows with their certificate",
     "onceover/repair/proof.py": "judges what a scan of raw showed",
     "onceover/ledger/read_again.py": "requests a repair of the windows that a hole landed in",

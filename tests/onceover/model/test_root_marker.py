@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -33,9 +34,7 @@ MARKER = RootMarker(
 
 @pytest.mark.parametrize("driver", [MARKER.driver, None])
 def test_marker_reads_back_as_it_was_written(driver: DriverMark | None) -> None:
-    marker = RootMarker(
-        MARKER.ledger, MARKER.kafka_cluster, driver, MARKER.origins, MARKER.written_at, MARKER.who, MARKER.why
-    )
+    marker = replace(MARKER, driver=driver)
     assert parse_marker(marker.to_bytes()) == marker
 
 

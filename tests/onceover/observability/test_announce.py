@@ -67,6 +67,7 @@ def test_new_rows_are_announced_with_who_and_why(connection: Connection, ledger:
 
     (announced,) = collect_announcements(connection, "r1")
 
+    changed = {"revision": 1, "before": 7, "after": 5}
     assert announced.extra == {
         "pipeline": NAME,
         "by": "repair",
@@ -77,20 +78,8 @@ def test_new_rows_are_announced_with_who_and_why(connection: Connection, ledger:
         "dag_id": "repair_on_call",
         "run_id": "r1",
         "windows": [
-            {
-                "start": "2025-01-01T00:15Z",
-                "end": "2025-01-01T00:20Z",
-                "revision": 1,
-                "before": 7,
-                "after": 5,
-            },
-            {
-                "start": "2025-01-01T00:20Z",
-                "end": "2025-01-01T00:25Z",
-                "revision": 1,
-                "before": 7,
-                "after": 5,
-            },
+            {"start": "2025-01-01T00:15Z", "end": "2025-01-01T00:20Z", **changed},
+            {"start": "2025-01-01T00:20Z", "end": "2025-01-01T00:25Z", **changed},
         ],
     }
 

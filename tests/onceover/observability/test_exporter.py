@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import NoReturn
 
@@ -33,15 +33,12 @@ def scrape(url: str) -> dict[str, Metric]:
         return {each.name: each for each in text_string_to_metric_families(answer.read().decode())}
 
 
-def closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+UNREACHABLE = "postgresql://me:secret@127.0.0.1:1/onceover"
 
 
 @pytest.fixture
 def unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ONCEOVER_POSTGRES", f"postgresql://me:secret@127.0.0.1:{closed_port()}/onceover")
+    monkeypatch.setenv("ONCEOVER_POSTGRES", UNREACHABLE)
 
 
 @pytest.fixture
@@ -53,6 +50,14 @@ def problems() -> list[str]:
 def url(problems: list[str]) -> Iterator[str]:
     with serve_metrics(LedgerCollector(HOUR, problems.append), port=0) as served:
         yield served
+
+
+def run_twice_at_once(act: Callable[[], object]) -> None:
+    threads = [threading.Thread(target=act) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
 
 
 @pytest.mark.stack
@@ -73,11 +78,7 @@ def test_scrape_has_every_metric_of_every_pipeline(connection: Connection, url: 
 @pytest.mark.stack
 def test_scrapes_at_once_both_get_an_answer(connection: Connection, url: str) -> None:
     scrapes: list[dict[str, Metric]] = []
-    scrapers = [threading.Thread(target=lambda: scrapes.append(scrape(url))) for _ in range(2)]
-    for scraper in scrapers:
-        scraper.start()
-    for scraper in scrapers:
-        scraper.join(30)
+    run_twice_at_once(lambda: scrapes.append(scrape(url)))
     assert [each[UP].samples[0].value for each in scrapes] == [1, 1]
 
 
@@ -95,15 +96,16 @@ def test_ledger_that_is_back_is_scraped_again(
     connection: Connection, url: str, problems: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = address("postgres")
-    for server, up in ((ledger, 1), (f"postgresql://x@127.0.0.1:{closed_port()}/x", 0), (ledger, 1)):
+    for server, up in ((ledger, 1), (UNREACHABLE, 0), (ledger, 1)):
         monkeypatch.setenv("ONCEOVER_POSTGRES", server)
         assert scrape(url)[UP].samples[0].value == up
     assert len(problems) == 1
 
 
 @pytest.mark.stack
-def test_ledger_of_another_version_is_up_0(connection: Connection, url: str, problems: list[str],
-                                              monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_ledger_of_another_version_is_up_0(
+    connection: Connection, url: str, problems: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("onceover.ledger.database.HEAD", "9999")
     assert scrape(url)[UP].samples[0].value == 0
     assert "this code needs 9999" in problems[0]
@@ -139,9 +141,5 @@ def test_scrapes_at_once_take_one_connection_of_the_ledger(monkeypatch: pytest.M
 
     monkeypatch.setattr(exporter, "open_ledger", open_ledger)
     collector = LedgerCollector(HOUR, lambda problem: None)
-    scrapes = [threading.Thread(target=lambda: list(collector.collect())) for _ in range(2)]
-    for scrape_ in scrapes:
-        scrape_.start()
-    for scrape_ in scrapes:
-        scrape_.join()
+    run_twice_at_once(lambda: list(collector.collect()))
     assert met == [False, False], "one waits for the other"

@@ -20,8 +20,8 @@ UNKNOWN = replace(FLIGHTS, pipeline="new", progress_at=None, watermark=None, hel
                   kafka_partitions={}, windows={}, log_retention=None, log_until=None)  # fmt: skip
 
 
-def scrape(*signals: Signals) -> dict[tuple[str, ...], float]:
-    """Return values by (name, label values in the order of their names), as Prometheus reads them."""
+def expose(*signals: Signals) -> str:
+    """Render the text that Prometheus scrapes."""
 
     class FixedCollector(Collector):
         def collect(self) -> list[Metric]:
@@ -29,9 +29,14 @@ def scrape(*signals: Signals) -> dict[tuple[str, ...], float]:
 
     registry = CollectorRegistry()
     registry.register(FixedCollector())
+    return generate_latest(registry).decode()
+
+
+def scrape(*signals: Signals) -> dict[tuple[str, ...], float]:
+    """Return values by (name, label values in the order of their names), as Prometheus reads them."""
     return {
         (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(generate_latest(registry).decode())
+        for family in text_string_to_metric_families(expose(*signals))
         for sample in family.samples
     }
 

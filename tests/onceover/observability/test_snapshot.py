@@ -39,22 +39,6 @@ GENERATION = "0a1b2c3d"
 COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
 ZERO, ONE = KafkaPartition(GENERATION, 0), KafkaPartition(GENERATION, 1)
 
-ADDED_UP = """
-UPDATE onceover.kafka_partition k SET records_landed = s.records FROM (
-  SELECT b.pipeline, r.generation, r.kafka_partition, sum(r.records) AS records
-  FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id) WHERE b.state = 'landed' GROUP BY 1, 2, 3) s
-WHERE (k.pipeline, k.generation, k.kafka_partition) = (s.pipeline, s.generation, s.kafka_partition);
-UPDATE onceover.kafka_partition k SET records_quarantined = s.records FROM (
-  SELECT l.pipeline, p.generation, p.kafka_partition, sum(p.records) AS records
-  FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id) WHERE l.quarantine_day IS NOT NULL
-  GROUP BY 1, 2, 3) s
-WHERE (k.pipeline, k.generation, k.kafka_partition) = (s.pipeline, s.generation, s.kafka_partition);
-UPDATE onceover.pipeline p SET batches_landed = s.batches
-FROM (SELECT pipeline, count(*) AS batches FROM onceover.batch WHERE state = 'landed' GROUP BY 1) s
-WHERE p.name = s.pipeline;
-"""
-"""Sets each running total to the sum of the rows that it counts."""
-
 
 class Written:
     """A pipeline with two Kafka partitions, and the steps of its driver."""
@@ -154,20 +138,6 @@ def test_earlier_generation_counts_but_does_not_lag(written: Written) -> None:
     signals = written.read().kafka_partitions
 
     assert (signals[0].landed, signals[0].lag, signals[1].lag) == (110, 20, 0)
-
-
-def test_running_totals_are_the_sums_of_what_landed(written: Written) -> None:
-    written.land({ZERO: (0, 100), ONE: (0, 50)}, quarantined=3)
-    written.land({ZERO: (100, 110)})
-    counted = written.read()
-    for change in ("kafka_partition SET records_landed = 0, records_quarantined = 0 WHERE pipeline",
-                   "pipeline SET batches_landed = 0 WHERE name"):  # fmt: skip
-        written.connection.execute(f"UPDATE onceover.{change} = %s", [written.name])
-    assert written.read().landed == 0
-
-    written.connection.execute(ADDED_UP)
-
-    assert written.read() == counted
 
 
 def test_last_batch_is_the_last_submitted_and_landed(written: Written) -> None:

@@ -61,20 +61,12 @@ def test_one_of_two_writers_at_once_is_refused(places: Places) -> None:
         assert dict(place.open().load([0]).offsets) == {0: 7}
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is cut or was changed"),
-        (b"0 5\n", "is cut or was changed"),
-        (b"0 5\n1 6\nend 2 00000000\n", "is cut or was changed"),
-        (b"\x00\xff\n", "is cut or was changed"),
-    ],
-)
-def test_foreign_local_file_is_named(places: Places, content: bytes, message: str) -> None:
+@pytest.mark.parametrize("content", [b"", b"0 5\n", b"0 5\n1 6\nend 2 00000000\n", b"\x00\xff\n"])
+def test_foreign_local_file_is_named(places: Places, content: bytes) -> None:
     store = places("file").open()
     store.save({0: 5}, "topic-a")
     Path(store.place).write_bytes(content)
-    with pytest.raises(CorruptOffsetsError, match=f"gtoffset {message}"):
+    with pytest.raises(CorruptOffsetsError, match="gtoffset is cut or was changed"):
         store.load([0])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -18,6 +18,7 @@ from onceover.offset_stores.tracker import OffsetTracker
 
 pytestmark = pytest.mark.stack
 A, B = "topic-a", "topic-b"
+Start = Callable[..., OffsetTracker]
 
 
 @contextmanager
@@ -53,38 +54,36 @@ def store() -> NoOffsetStore:
     return WithoutId(uuid.uuid4().hex, "t")
 
 
-def test_offsets_of_an_earlier_topic_incarnation_are_not_used(
-    connection: Connection, pipeline: str, store: NoOffsetStore
-) -> None:
-    first = OffsetTracker(connection, pipeline, "kafka", store)
+@pytest.fixture
+def start(connection: Connection, pipeline: str, store: NoOffsetStore) -> Start:
+    """Return what a driver of the pipeline does first: it makes a tracker of the store."""
+    return lambda name=pipeline: OffsetTracker(connection, name, "kafka", store)
+
+
+def test_offsets_of_an_earlier_topic_incarnation_are_not_used(start: Start, store: NoOffsetStore) -> None:
+    first = start()
     assert first.load(A, [0, 1]) == {}
     first.begin(A, {0: 0, 1: 0})
     first.commit({0: 7})
-    again = OffsetTracker(connection, pipeline, "kafka", store)
-    assert again.load(A, [0, 1]) == {0: 7, 1: 0}
-    recreated = OffsetTracker(connection, pipeline, "kafka", store)
-    assert recreated.load(B, [0, 1]) == {}, "7 may be within the new log"
-    killed_here = OffsetTracker(connection, pipeline, "kafka", store)
+    assert start().load(A, [0, 1]) == {0: 7, 1: 0}
+    assert start().load(B, [0, 1]) == {}, "7 may be within the new log"
+    killed_here = start()
     assert killed_here.load(B, [0, 1]) == {}
     killed_here.begin(B, {0: 0, 1: 0})
     assert store.load([0, 1]).offsets == {0: 0, 1: 0}
-    assert OffsetTracker(connection, pipeline, "kafka", store).load(B, [0, 1]) == {0: 0, 1: 0}
+    assert start().load(B, [0, 1]) == {0: 0, 1: 0}
 
 
-def test_offset_saved_without_its_note_is_not_believed(
-    connection: Connection, pipeline: str, store: NoOffsetStore
-) -> None:
-    first = OffsetTracker(connection, pipeline, "kafka", store)
+def test_offset_saved_without_its_note_is_not_believed(start: Start, store: NoOffsetStore) -> None:
+    first = start()
     first.load(A, [0])
     first.begin(A, {0: 5})
     store.save({0: 0}, B)  # as by the next generation's first driver, killed before its note
-    assert OffsetTracker(connection, pipeline, "kafka", store).load(B, [0]) == {}
+    assert start().load(B, [0]) == {}
 
 
-def test_kafka_partition_new_to_the_store_is_kept_from_the_start(
-    connection: Connection, pipeline: str, store: NoOffsetStore
-) -> None:
-    offsets = OffsetTracker(connection, pipeline, "kafka", store)
+def test_kafka_partition_new_to_the_store_is_kept_from_the_start(start: Start, store: NoOffsetStore) -> None:
+    offsets = start()
     offsets.load(A, [0])
     offsets.begin(A, {0: 5})
     assert offsets.load(A, [0, 1]) == {0: 5}
@@ -92,60 +91,50 @@ def test_kafka_partition_new_to_the_store_is_kept_from_the_start(
     assert store.load([0, 1]).offsets == {0: 5, 1: 0}
 
 
-def test_offsets_from_before_the_first_start_are_used(
-    connection: Connection, pipeline: str, store: NoOffsetStore
-) -> None:
+def test_offsets_from_before_the_first_start_are_used(start: Start, store: NoOffsetStore) -> None:
     store.save({0: 40}, "")
-    assert OffsetTracker(connection, pipeline, "kafka", store).load(A, [0, 1]) == {0: 40}
+    assert start().load(A, [0, 1]) == {0: 40}
 
 
-def test_commit_never_goes_backwards_and_says_what_is_stored(
-    connection: Connection, pipeline: str, store: NoOffsetStore, caplog: pytest.LogCaptureFixture
+def test_only_a_truncated_log_sets_offsets_back(
+    start: Start, store: NoOffsetStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    offsets = OffsetTracker(connection, pipeline, "kafka", store)
+    offsets = start()
     offsets.load(A, [0, 1])
     offsets.begin(A, {0: 50, 1: 5})
     with caplog.at_level(logging.WARNING):
         offsets.commit({0: 49, 1: 6})
     assert "not committed backwards" in caplog.text
     assert store.load([0, 1]).offsets == {0: 50, 1: 6}
-
-
-def test_truncated_log_alone_may_set_offsets_back(connection: Connection, pipeline: str, store: NoOffsetStore) -> None:
-    offsets = OffsetTracker(connection, pipeline, "kafka", store)
-    offsets.load(A, [0, 1])
-    offsets.begin(A, {0: 50, 1: 5})
     offsets.load(A, [0, 1])
     offsets.begin(A, {0: 30, 1: 5})
     assert store.load([0, 1]).offsets == {0: 30, 1: 5}
 
 
 def test_pipelines_never_share_a_place(
-    connection: Connection, pipeline: str, other: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
+    connection: Connection, pipeline: str, other: str, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onceover.offset_stores.tracker.names", lambda: [pipeline, other])
-    OffsetTracker(connection, other, "kafka", store).load(A, [0])
+    start(other).load(A, [0])
     with pytest.raises(UsageError, match=f"pipeline {other} keeps its offsets there; give {pipeline} a group"):
-        OffsetTracker(connection, pipeline, "kafka", store).load(A, [0])
+        start().load(A, [0])
     monkeypatch.setattr("onceover.offset_stores.tracker.names", lambda: [pipeline])
     epoch = drivers.acquire(connection, other, "an ingest of another host")
     with pytest.raises(UsageError, match="keeps its offsets there"):
-        OffsetTracker(connection, pipeline, "kafka", store).load(A, [0])
+        start().load(A, [0])
     drivers.end_epoch(connection, epoch)
-    assert OffsetTracker(connection, pipeline, "kafka", store).load(A, [0]) == {}, "the other pipeline no longer exists"
+    assert start().load(A, [0]) == {}, "the other pipeline no longer exists"
 
 
 def test_abandoned_place_is_free_and_offsets_keep_their_topic(
-    connection: Connection, pipeline: str, other: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
+    connection: Connection, pipeline: str, other: str, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onceover.offset_stores.tracker.names", lambda: [pipeline, other])
-    earlier = OffsetTracker(connection, other, "kafka", store)
+    earlier = start(other)
     earlier.load(A, [0])
     earlier.begin(A, {0: 7})
     OffsetTracker(connection, other, "hdfs", NoOffsetStore(other, "t")).load(A, [0])  # its offsets are elsewhere now
-    assert OffsetTracker(connection, pipeline, "kafka", store).load(B, [0]) == {}, (
-        "7 is not of topic B, for any pipeline"
-    )
+    assert start().load(B, [0]) == {}, "7 is not of topic B, for any pipeline"
 
 
 def test_foreign_value_is_refused_with_its_remedy(connection: Connection, pipeline: str, store: NoOffsetStore) -> None:

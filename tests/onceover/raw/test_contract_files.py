@@ -76,59 +76,23 @@ def test_cutovers_are_read_with_their_version(stored: dict[str, bytes]) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b"{}",
-        b"7",
-        b'{"contract": {}}',
-        b'{"contract": []}',
-        write(SECOND),
-        b"[" * 100_000,
-        format_contract({"contract": FIRST}),
-        *(write(FIRST, [each]) for each in (["00c0ffee", 0], ["zz", 0, 1], ["00c0ffee", 0, 1.9], ["00c0ffee", 0, -5])),
-        write(FIRST, [["00c0ffee", 0, 10**30]]),
-        write(FIRST, [["00c0ffee", 0, 1], ["00c0ffee", 0, 2]]),
-        write(FIRST, [["00c0ffee", 0, 1200]]).replace(b"1200", b"1300"),
-        to_json({"contract": FIRST, "cutovers": []}).encode(),
-    ],
-    ids=[
-        "empty",
-        "torn",
-        "list",
-        "object",
-        "number",
-        "bare",
-        "no_object",
-        "another",
-        "deep",
-        "no_cutovers",
-        "short",
-        "zz",
-        "1.9",
-        "-5",
-        "10^30",
-        "twice",
-        "changed",
-        "no_hash",
-    ],
-)
+DAMAGED = {
+    **{"empty": b"", "torn": b"{", "list": b"[]", "object": b"{}", "number": b"7", "deep": b"[" * 100_000},
+    **{"bare": b'{"contract": {}}', "no object": b'{"contract": []}', "another": write(SECOND)},
+    "no cutovers": format_contract({"contract": FIRST}),
+    "no hash": to_json({"contract": FIRST, "cutovers": []}).encode(),
+    "short": write(FIRST, [["00c0ffee", 0]]),
+    "no generation": write(FIRST, [["zz", 0, 1]]),
+    **{f"offset {each}": write(FIRST, [["00c0ffee", 0, each]]) for each in (1.9, -5, 10**30)},
+    "twice": write(FIRST, [["00c0ffee", 0, 1], ["00c0ffee", 0, 2]]),
+    "changed": write(FIRST, [["00c0ffee", 0, 1200]]).replace(b"1200", b"1300"),
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
 def test_damaged_contract_is_refused_by_its_path(stored: dict[str, bytes], content: bytes) -> None:
     stored[name(FIRST, 1)] = content
     with pytest.raises(TerminalError, match=f"{FOLDER}/{name(FIRST, 1)} is not the contract that its name"):
-        read_contracts("", LAYOUT)
-
-
-def test_contract_that_begins_before_an_earlier_one_is_refused(stored: dict[str, bytes]) -> None:
-    stored |= {
-        name(FIRST, 1): write(FIRST),
-        name(SECOND, 2): write(SECOND, [["00c0ffee", 0, 7]]),
-        name(THIRD, 3): write(THIRD, [["00c0ffee", 0, 6]]),
-    }
-    with pytest.raises(TerminalError, match=f"{name(THIRD, 3)} begins before .*{name(SECOND, 2)} does"):
         read_contracts("", LAYOUT)
 
 
@@ -147,22 +111,22 @@ def test_changed_definition_is_refused(stored: dict[str, bytes]) -> None:
         read_contracts("", LAYOUT)
 
 
-def test_two_contracts_of_one_version_are_refused(stored: dict[str, bytes]) -> None:
-    stored |= {name(FIRST, 1): write(FIRST), name(SECOND, 1): write(SECOND)}
-    with pytest.raises(TerminalError, match=r"V1-\w+\.json and \S+V1-\w+\.json are both version 1"):
-        read_contracts("", LAYOUT)
-
-
-def test_missing_version_between_others_is_refused(stored: dict[str, bytes]) -> None:
-    stored |= {name(FIRST, 1): write(FIRST), name(THIRD, 3): write(THIRD)}
-    with pytest.raises(TerminalError, match=r"has version 3 of the contract and lacks version 2"):
-        read_contracts("", LAYOUT)
-
-
-def test_contracts_that_no_cutover_leads_between_are_refused(stored: dict[str, bytes]) -> None:
-    other = replace(FIRST, window_minutes=60)
-    stored |= {name(FIRST, 1): write(FIRST), name(other, 2): write(other)}
-    with pytest.raises(TerminalError, match=r"cannot be of one pipeline \(window_minutes\)"):
+@pytest.mark.parametrize(
+    ("others", "why"),
+    [
+        ([(SECOND, 1, ())], r"V1-\w+\.json and \S+V1-\w+\.json are both version 1"),
+        ([(THIRD, 3, ())], r"has version 3 of the contract and lacks version 2"),
+        ([(replace(FIRST, window_minutes=60), 2, ())], r"cannot be of one pipeline \(window_minutes\)"),
+        ([(SECOND, 2, (7,)), (THIRD, 3, (6,))], f"{name(THIRD, 3)} begins before .*{name(SECOND, 2)} does"),
+    ],
+)
+def test_contracts_that_do_not_follow_each_other_are_refused(
+    stored: dict[str, bytes], others: list[tuple[Contract, int, tuple[int, ...]]], why: str
+) -> None:
+    stored[name(FIRST, 1)] = write(FIRST)
+    for contract, version, cutovers in others:
+        stored[name(contract, version)] = write(contract, [["00c0ffee", 0, offset] for offset in cutovers])
+    with pytest.raises(TerminalError, match=why):
         read_contracts("", LAYOUT)
 
 

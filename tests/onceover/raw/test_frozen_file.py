@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import pairwise
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -98,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture(params=[False, True], ids=["straight", "redirected"])
 def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hdfs]:
-    monkeypatch.setattr(hdfs, "_TIMEOUT", (5.0, 0.3))
+    monkeypatch.setattr(hdfs, "TIMEOUT", (5.0, 0.3))
     with Hdfs(redirects=request.param) as found:
         serving = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})
         serving.start()
@@ -136,15 +135,6 @@ def test_server_that_refuses_once_is_asked_again(server: Hdfs, monkeypatch: pyte
 
     monkeypatch.setattr(_Handler, "do_GET", refuse_once)
     assert [bytes(piece) for _, piece in files.read_lines(PATH, 4)] == [TEXT[:4]]
-
-
-def test_splits_of_a_file_hold_its_lines_once(server: Hdfs) -> None:
-    files, length = FrozenFiles(server.address), 12_345
-    bounds = [0, 1, 1001, 1002, 1003, 9999, length]
-    splits = [b"".join(bytes(p) for _, p in files.read_split(PATH, a, b, length, 100)) for a, b in pairwise(bounds)]
-    assert b"".join(splits) == TEXT[:length]
-    assert all(split.endswith(b"\n") for split in splits[:-1] if split)
-    assert all(int(query["offset"]) + int(query["length"]) <= length for query in server.asked)
 
 
 def test_read_that_ends_early_goes_on_where_it_stopped(server: Hdfs) -> None:

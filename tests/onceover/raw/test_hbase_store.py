@@ -76,66 +76,65 @@ def make() -> tuple[Table, HBaseStore]:
     return table, store
 
 
-def kill_at(number: int) -> Callable[[int], None]:
-    def kill(request: int) -> None:
+def act_at(table: Table, number: int, act: Callable[[], object]) -> None:
+    """Have this happen before the request of that number, once."""
+
+    def act_once(request: int) -> None:
         if request == number:
-            raise KeyboardInterrupt
+            table.before = lambda request: None
+            act()
 
-    return kill
+    table.before = act_once
 
 
-def run_until_killed(table: Table, work: Callable[[], object], number: int) -> bool:
-    """Do the work, and be killed before the request of that number; return whether there was one."""
-    table.requests, table.before = 0, kill_at(number)
-    try:
-        work()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        table.before = lambda request: None
-    return False
+def be_killed() -> None:
+    raise KeyboardInterrupt
+
+
+def kill_at_each_request(work: Callable[[HBaseStore], object]) -> Iterator[tuple[int, Table]]:
+    """Do the work, killed before each of its requests in turn and at last not at all; yield number and table."""
+    for number in range(1, 40):
+        table, store = make()
+        act_at(table, number, be_killed)
+        with suppress(KeyboardInterrupt):
+            work(store)
+        was_killed, table.before = table.requests >= number, lambda request: None
+        yield number, table
+        if not was_killed:
+            return
+    raise AssertionError("it never ended")
 
 
 @pytest.mark.parametrize("reads_target_first", [False, True])
 def test_killed_move_leaves_one_name_to_every_reader(reads_target_first: bool) -> None:
-    for number in range(1, 40):
-        table, store = make()
-        was_killed = run_until_killed(table, lambda s=store: s.move(PATH, ASIDE), number)  # type: ignore[misc]
+    number = 0
+    for number, table in kill_at_each_request(lambda store: store.move(PATH, ASIDE)):
         found = [open_on(table).read(path) for path in ((ASIDE, PATH) if reads_target_first else (PATH, ASIDE))]
         if reads_target_first:
             found = [open_on(table).read(path) for path in (ASIDE, PATH)]  # what the read of the source ended
         assert sorted(filter(None, found)) == [CONTENT], f"killed before request {number}"
-        if not was_killed:
-            assert number > 5
-            return
-    raise AssertionError("the move never ended")
+    assert number > 5
 
 
 def test_late_record_of_a_killed_move_stays_with_its_file() -> None:
-    for number in range(1, 40):
-        table, store = make()
-        was_killed = run_until_killed(table, lambda s=store: s.move(PATH, ASIDE), number)  # type: ignore[misc]
+    for number, table in kill_at_each_request(lambda store: store.move(PATH, ASIDE)):
         open_on(table).append(PATH, [b"late\n"])
         files = [open_on(table).read(path) for path in (ASIDE, PATH)]
         assert files in ([None, CONTENT + b"late\n"], [CONTENT, b"late\n"]), f"killed before request {number}"
-        if not was_killed:
-            return
 
 
 @pytest.mark.parametrize("number", range(1, 8))
 def test_paused_mover_changes_nothing_that_came_later(number: int) -> None:
     table, store = make()
 
-    def act(request: int) -> None:
-        if request == number:
-            table.before = lambda request: None
-            other = open_on(table)
-            if other.read_length(PATH) is not None:
-                other.move(PATH, ASIDE)
-            other.move(ASIDE, PATH)
-            other.append(PATH, [b"later\n"])
+    def act() -> None:
+        other = open_on(table)
+        if other.read_length(PATH) is not None:
+            other.move(PATH, ASIDE)
+        other.move(ASIDE, PATH)
+        other.append(PATH, [b"later\n"])
 
-    table.before = act
+    act_at(table, number, act)
     with suppress(BusyError):
         store.move(PATH, ASIDE)
     assert table.requests > number, "it was paused"
@@ -144,13 +143,9 @@ def test_paused_mover_changes_nothing_that_came_later(number: int) -> None:
 
 
 def test_killed_removal_is_finished_by_the_next() -> None:
-    for number in range(1, 40):
-        table, store = make()
-        was_killed = run_until_killed(table, lambda s=store: s.remove(PATH), number)  # type: ignore[misc]
+    for number, table in kill_at_each_request(lambda store: store.remove(PATH)):
         open_on(table).remove(PATH)
         assert (table.cells, open_on(table).read(PATH)) == ([], None), f"killed before request {number}"
-        if not was_killed:
-            return
 
 
 def test_answer_that_was_lost_and_asked_again_is_no_other_writer() -> None:
@@ -172,14 +167,7 @@ def test_answer_that_was_lost_and_asked_again_is_no_other_writer() -> None:
 
 def test_of_two_appends_at_one_end_one_is_refused() -> None:
     table, store = make()
-    other = open_on(table)
-
-    def interfere(request: int) -> None:
-        if request == 3:
-            table.before = lambda request: None
-            other.append(PATH, [b"theirs\n"])
-
-    table.before = interfere
+    act_at(table, 3, lambda: open_on(table).append(PATH, [b"theirs\n"]))
     with pytest.raises(BusyError, match="is written by another process"):
         store.append(PATH, [b"ours\n"])
     assert store.read(PATH) == CONTENT + b"theirs\n"
@@ -188,24 +176,17 @@ def test_of_two_appends_at_one_end_one_is_refused() -> None:
 def test_append_that_breaks_off_has_an_unknown_outcome() -> None:
     table, store = make()
 
-    def fail(request: int) -> None:
-        if request == 3:
-            raise UnreachableError("away")
+    def fail() -> None:
+        raise UnreachableError("away")
 
-    table.before = fail
+    act_at(table, 3, fail)
     with pytest.raises(UnknownOutcomeError, match="broke off at byte 8"):
         store.append(PATH, [b"more\n"])
 
 
 def test_append_to_a_file_that_moved_is_not_proved() -> None:
     table, store = make()
-
-    def move(request: int) -> None:
-        if request == 3:
-            table.before = lambda request: None
-            open_on(table).move(PATH, ASIDE)
-
-    table.before = move
+    act_at(table, 3, lambda: open_on(table).move(PATH, ASIDE))
     assert not store.append(PATH, [b"more\n"]).proved
     assert store.read(ASIDE) == CONTENT + b"more\n"
 

@@ -33,9 +33,10 @@ def ledger(connection: Connection) -> Iterator[LargeLedger]:
 
 @pytest.fixture
 def fake(connection: Connection, ledger: LargeLedger, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Context:
-    made = Context(connection, ledger.files)
+    made = Context(connection, ledger.files, ledger.known)
     listed = ExpiredList(FolderStore(str(tmp_path)), made.layout)
     monkeypatch.setattr(ledger.files, "expired", listed, raising=False)
+    monkeypatch.setattr(ledger.files, "read_compacted_lengths", lambda digests: {}, raising=False)
 
     def read_window(start: datetime) -> Iterator[bytes]:
         if start in made.unreadable:

@@ -28,9 +28,10 @@ PAID = b'{"payment":{"at_ms":%d,"amount":"%d.10"},"country":%s,"note":%s,"cents"
 COUNTRIES, NOTES = (b'"NO"', b"null", b'"S\\\\\\tE"', b'"\\u00e9"'), (b"null", b'"a\\nb"', b'"\\\\N"')
 
 
-def make_record(offset: int, event_ms: int, source: KafkaPartition = SOURCE, cents: int = 0) -> Record:
+def make_dated(offset: int, event_ms: int, source: KafkaPartition = SOURCE, cents: int = 0) -> tuple[Record, int]:
+    """Return a record with its event time."""
     value = PAID % (event_ms, offset % 2000, COUNTRIES[offset % 4], NOTES[offset % 3], cents)
-    return Record(source, offset, NOON, (None, b"c1", b"c\t2")[offset % 3], (), value)
+    return Record(source, offset, NOON, (None, b"c1", b"c\t2")[offset % 3], (), value), event_ms
 
 
 class Writer:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
 from bench.large_ledger import generation, start_of
+from tests.onceover.ledger.driven_pipeline import change_window
 
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
+from onceover.ledger.lost_windows import LostWindow
 from onceover.ledger.windows import list_windows
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.repair_failure import RepairFailure
@@ -29,6 +31,7 @@ class Context:
 
     ledger: Connection
     files: Any
+    registered: RegisteredPipeline
     held: tuple[OffsetRange, ...] | None = ()
     away: bool = False
     unreadable: dict[datetime, OnceoverError] = field(default_factory=dict)
@@ -38,6 +41,9 @@ class Context:
     layout: Layout = field(default_factory=lambda: Layout("/large", NAME))
 
     def require_own_root(self) -> None: ...
+    def require_same_contract(self) -> RegisteredPipeline:
+        return self.registered
+
     @property
     def raw_address(self) -> str:
         return "http://127.0.0.1:9"
@@ -55,14 +61,14 @@ def holds(start: int, end: int) -> tuple[OffsetRange, ...]:
 
 
 def fail_repair(
-    connection: Connection,
-    window: int,
+    fake: Context,
     reason: str,
     length: int | None,
-    failures: Sequence[RepairFailure] = (RepairFailure.LOST_LINE,),
+    *failures: RepairFailure,
+    window: int = 5,
 ) -> None:
-    """Record a repair that failed for that reason, as the window is now."""
-    connection.execute(
+    """Record a repair that failed for that reason, as the window is now; by default a line was lost."""
+    fake.ledger.execute(
         """
         WITH request AS (INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%(name)s, 'me', 'a test')
           RETURNING request_id)
@@ -71,22 +77,27 @@ def fail_repair(
         SELECT request_id, %(name)s, %(start)s, 'failed', %(reason)s, %(failures)s, '[]', clock_timestamp(),
           clock_timestamp(), %(length)s FROM request
         """,
-        {"name": NAME, "start": start_of(window), "reason": reason, "length": length, "failures": list(failures)},
+        {
+            "name": NAME,
+            "start": start_of(window),
+            "reason": reason,
+            "length": length,
+            "failures": list(failures) or [RepairFailure.LOST_LINE],
+        },
     )
-    connection.execute(
-        'UPDATE onceover."window" SET tries = 1 WHERE pipeline = %s AND window_start = %s', [NAME, start_of(window)]
-    )
+    change_window(fake.ledger, NAME, start_of(window), "tries = 1")
 
 
-def age_repairs(connection: Connection) -> None:
+def age_repairs(fake: Context) -> None:
     """Have all repairs be more than an hour old."""
-    connection.execute(
+    fake.ledger.execute(
         "UPDATE onceover.repair SET started_at = started_at - interval '2 hours' WHERE pipeline = %s", [NAME]
     )
 
 
-def reread(connection: Connection, window: int, start: int, end: int, state: str) -> None:
-    connection.execute(
+def reread(fake: Context, state: str) -> None:
+    """Have the offsets of window 5 be read again, as far as `state` says."""
+    fake.ledger.execute(
         """
         WITH request AS (INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%(name)s, 'me', 'a test')
           RETURNING request_id)
@@ -95,24 +106,22 @@ def reread(connection: Connection, window: int, start: int, end: int, state: str
         SELECT %(name)s, %(at)s, 1, %(generation)s, 0, %(start)s, %(end)s, request_id, %(state)s, clock_timestamp()
         FROM request
         """,
-        {"name": NAME, "at": start_of(window), "generation": generation(NAME), "start": start, "end": end,
-         "state": state},
+        {"name": NAME, "at": start_of(5), "generation": generation(NAME), "start": OFFSETS_OF_5[0],
+         "end": OFFSETS_OF_5[1], "state": state},
     )  # fmt: skip
 
 
-@contextmanager
-def unclosed(connection: Connection, window: int) -> Iterator[None]:
-    """Have that window and all later ones open, and not certified."""
-    connection.execute("UPDATE onceover.pipeline SET watermark = %s WHERE name = %s", [start_of(window), NAME])
-    yield
-
-
-def read_window(connection: Connection, window: int) -> Any:
-    (row,) = list_windows(connection, NAME, None, start_of(window), start_of(window + 1))
+def read_window(fake: Context) -> Any:
+    """Return what a list of windows shows of window 5."""
+    (row,) = list_windows(fake.ledger, NAME, None, start_of(5), start_of(6))
     return row
 
 
+def list_declarable(fake: Context) -> Sequence[LostWindow]:
+    return list_lost(as_context(fake)).declarable
+
+
 def refusals(fake: Context) -> list[tuple[datetime, str]]:
-    listed = list_lost(as_context(fake), ())
+    listed = list_lost(as_context(fake))
     assert listed.declarable == ()
     return [(lost.window_start, why) for lost, why in listed.others]

@@ -17,7 +17,7 @@ from tests.onceover.repair.folded_windows import (
     Writer,
     claim,
     list_rows,
-    make_record,
+    make_dated,
     start_of,
     whole,
 )
@@ -55,24 +55,19 @@ def test_damaged_windows_are_rebuilt_as_they_landed(
 ) -> None:
     contract = replace(read_payments(tmp_path), horizon_ms=None)
     contracts, writer = Contracts((contract,)), Writer(spark, contract)
-    plain = {n: [(make_record(offset, NOON + n * FIVE + offset), NOON + n * FIVE + offset)
-                 for offset in range(100 * n, 100 * n + 60)] for n in range(4)}  # fmt: skip
+    one, two = NOON + FIVE, NOON + 2 * FIVE
+    plain = {n: [make_dated(o, NOON + n * FIVE + o) for o in range(100 * n, 100 * n + 60)] for n in range(4)}
     loose = {
-        0: [
-            (make_record(380, NOON), NOON),
-            (make_record(7, NOON, cents=5), NOON),
-            (make_record(8, NOON + 9), NOON + 9),
+        0: [make_dated(380, NOON), make_dated(7, NOON, cents=5), make_dated(8, NOON + 9)],
+        1: [make_dated(o, one) for o in (500, 501, 503)],
+        2: [
+            *(make_dated(o, two) for o in (501, 502, 600)),
+            *(make_dated(600, two, cents=1), make_dated(1, two, STRANGER)),
         ],
-        1: [(make_record(o, NOON + FIVE), NOON + FIVE) for o in (500, 501, 503)],
-        2: [(make_record(o, NOON + 2 * FIVE), NOON + 2 * FIVE) for o in (501, 502, 600)]
-        + [
-            (make_record(600, NOON + 2 * FIVE, cents=1), NOON + 2 * FIVE),
-            (make_record(1, NOON + 2 * FIVE, STRANGER), NOON + 2 * FIVE),
-        ],
-        3: [(make_record(1, NOON + FIVE), NOON + FIVE)],
+        3: [make_dated(1, one)],
     }
     texts: dict[int, bytes] = {}
-    again = (make_record(105, NOON + FIVE + 7, cents=3), NOON + FIVE + 7)  # what the log held under 105 after a cut
+    again = make_dated(105, one + 7, cents=3)  # what the log held under 105 after a cut
     other, *written_first = writer.write([again, *(each for n in plain for each in (*plain[n], *loose[n]))])
     all_written = iter(written_first)
     for n in plain:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.onceover.repair.folded_windows import FIVE, Writer, claim, list_rows, make_record, start_of, whole
+from tests.onceover.repair.folded_windows import FIVE, Writer, claim, list_rows, make_dated, start_of, whole
 from tests.onceover.spark.contracts import NOON, read_payments
 
 from onceover.config.endpoints import address
@@ -39,8 +39,9 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
 ) -> None:
     contract = replace(read_payments(tmp_path), horizon_ms=None)
     contracts, writer = Contracts((contract,)), Writer(spark, contract)
-    records = [(make_record(100 * n + i, at, cents=9 * (i > 60)), at) for n in range(5) for i in range(65)
-               for at in [NOON + n * FIVE + i % 60]]  # fmt: skip
+    records = [
+        make_dated(100 * n + i, NOON + n * FIVE + i % 60, cents=9 * (i > 60)) for n in range(5) for i in range(65)
+    ]
     written = writer.write(records)
     lines = [written[n : n + 65] for n in range(0, len(written), 65)]
     monkeypatch.setattr(zstd_file, "FRAME", 1_000)

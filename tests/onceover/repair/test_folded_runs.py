@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.onceover.repair.folded_windows import FIVE, claim, make_record, start_of, whole
+from tests.onceover.repair.folded_windows import FIVE, claim, make_dated, start_of, whole
 from tests.onceover.spark.contracts import NOON, make_contract
 
 from onceover.config.endpoints import address
@@ -33,7 +33,7 @@ def test_extras_that_a_certificate_cannot_name_are_refused(
     files = {}
     for n, rows in ((0, 1500), (1, 700)):
         at = NOON + n * FIVE
-        lines = [encode(Line(make_record(2 * i + n, at), at, name, (b"1",))) for i in range(rows)]
+        lines = [encode(Line(*make_dated(2 * i + n, at), name, (b"1",))) for i in range(rows)]
         text = b"\n".join(lines)
         files[start_of(n)] = FrozenText(folder(f"{n}.log", text), len(text))
     claimed = [claim(n) for n in range(2)]

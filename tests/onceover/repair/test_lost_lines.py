@@ -9,9 +9,9 @@ from tests.onceover.repair.lost_ledger import (
     OFFSETS_OF_5,
     Context,
     age_repairs,
-    as_context,
     fail_repair,
     holds,
+    list_declarable,
     refusals,
     reread,
 )
@@ -20,13 +20,12 @@ from onceover.errors import TerminalError, UnreachableError
 from onceover.ledger import lost_windows
 from onceover.ledger.database import Connection
 from onceover.model.repair_failure import RepairFailure
-from onceover.repair.lost_windows import list_lost
 
 pytestmark = pytest.mark.stack
 
 
-def test_records_that_kafka_holds_are_read_again_first(ledger: LargeLedger, fake: Context) -> None:
-    del ledger.files.held[start_of(5)]
+def test_records_that_kafka_holds_are_read_again_first(fake: Context) -> None:
+    del fake.files.held[start_of(5)]
     fake.held = holds(340, 4_000)
     ((start, why),) = refusals(fake)
     assert (start, "Kafka still holds 10 offsets" in why) == (start_of(5), True)
@@ -35,113 +34,100 @@ def test_records_that_kafka_holds_are_read_again_first(ledger: LargeLedger, fake
     assert "does not say whether it still holds" in refusals(fake)[0][1]
 
 
-def test_offsets_read_again_in_vain_do_not_keep_a_window(
-    connection: Connection, ledger: LargeLedger, fake: Context
-) -> None:
+def test_offsets_read_again_in_vain_do_not_keep_a_window(fake: Context) -> None:
     """As where the log was cut: Kafka has other records under the window's offsets."""
-    del ledger.files.held[start_of(5)]
+    del fake.files.held[start_of(5)]
     fake.held = holds(0, 4_000)
-    reread(connection, 5, *OFFSETS_OF_5, "appended")
+    reread(fake, "appended")
     assert "Kafka still holds" in refusals(fake)[0][1], "no repair has looked since"
-    fail_repair(connection, 5, "landing 7: raw holds 0 of 5 of lost", 0)
-    assert [each.window_start for each in list_lost(as_context(fake), ()).declarable] == [start_of(5)]
-    reread(connection, 5, *OFFSETS_OF_5, "wanted")
+    fail_repair(fake, "landing 7: raw holds 0 of 5 of lost", 0)
+    assert [each.window_start for each in list_declarable(fake)] == [start_of(5)]
+    reread(fake, "wanted")
     assert "is to be read again for it, 1 range" in refusals(fake)[0][1]
 
 
-def test_reread_that_a_certificate_followed_counts_no_more(
-    connection: Connection, ledger: LargeLedger, fake: Context
-) -> None:
+def test_reread_that_a_certificate_followed_counts_no_more(fake: Context) -> None:
     fake.held = holds(0, 4_000)
-    reread(connection, 5, *OFFSETS_OF_5, "appended")
-    connection.execute(
+    reread(fake, "appended")
+    fake.ledger.execute(
         "UPDATE onceover.certificate SET created_at = clock_timestamp() WHERE pipeline = %s AND window_start = %s",
         [NAME, start_of(5)],
     )
-    del ledger.files.held[start_of(5)]
-    fail_repair(connection, 5, "landing 7: raw holds 0 of 5 of lost", 0)
+    del fake.files.held[start_of(5)]
+    fail_repair(fake, "landing 7: raw holds 0 of 5 of lost", 0)
     assert "Kafka still holds" in refusals(fake)[0][1], "raw had all that was read again, and lost it since"
-    reread(connection, 5, *OFFSETS_OF_5, "appended")
-    fail_repair(connection, 5, "landing 7: raw holds 0 of 5 of lost", 0)
-    assert len(list_lost(as_context(fake), ()).declarable) == 1
+    reread(fake, "appended")
+    fail_repair(fake, "landing 7: raw holds 0 of 5 of lost", 0)
+    assert len(list_declarable(fake)) == 1
 
 
-def test_reread_lines_lost_with_the_file_are_read_again(
-    connection: Connection, ledger: LargeLedger, fake: Context
-) -> None:
+def test_reread_lines_lost_with_the_file_are_read_again(fake: Context) -> None:
     fake.held = holds(0, 4_000)
-    reread(connection, 5, *OFFSETS_OF_5, "appended")
-    fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", 60)
-    del ledger.files.held[start_of(5)]
-    fail_repair(connection, 5, "landing 7: raw holds 0 of 5 of lost", 0)
+    reread(fake, "appended")
+    fail_repair(fake, "landing 7: raw holds 4 of 5 of lost", 60)
+    del fake.files.held[start_of(5)]
+    fail_repair(fake, "landing 7: raw holds 0 of 5 of lost", 0)
     assert "Kafka still holds" in refusals(fake)[0][1]
 
 
-def test_file_changed_since_the_repair_is_read_again(
-    connection: Connection, ledger: LargeLedger, fake: Context
-) -> None:
+def test_file_changed_since_the_repair_is_read_again(fake: Context) -> None:
     fake.held = holds(0, 4_000)
-    ledger.files.held[start_of(5)] = 60
-    reread(connection, 5, *OFFSETS_OF_5, "appended")
-    fail_repair(connection, 5, "landing 7: raw holds 1 of 5 of lost", 60)
-    assert len(list_lost(as_context(fake), ()).declarable) == 1
-    del ledger.files.held[start_of(5)]
+    fake.files.held[start_of(5)] = 60
+    reread(fake, "appended")
+    fail_repair(fake, "landing 7: raw holds 1 of 5 of lost", 60)
+    assert len(list_declarable(fake)) == 1
+    del fake.files.held[start_of(5)]
     assert "Kafka still holds" in refusals(fake)[0][1]
 
 
-def test_lines_that_a_repair_missed_count_as_lost(connection: Connection, ledger: LargeLedger, fake: Context) -> None:
-    whole = ledger.files.held[start_of(5)]
-    fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", whole)
-    (lost,) = list_lost(as_context(fake), ()).declarable
+def test_lines_that_a_repair_missed_count_as_lost(fake: Context) -> None:
+    whole = fake.files.held[start_of(5)]
+    fail_repair(fake, "landing 7: raw holds 4 of 5 of lost", whole)
+    (lost,) = list_declarable(fake)
     assert (lost.window_start, lost.what) == (start_of(5), "landing 7: raw holds 4 of 5 of lost")
-    assert list_lost(as_context(fake), {start_of(5)}).declarable == (), "known already"
     both = (RepairFailure.TWO_CONTENTS, RepairFailure.LOST_LINE)
     fail_repair(
-        connection, 5, "1 ID with two contents under one leader epoch; landing 7: raw holds 4 of 5 of lost", whole, both
+        fake, "1 ID with two contents under one leader epoch; landing 7: raw holds 4 of 5 of lost", whole, *both
     )
     assert refusals(fake) == [], "a person finds the wrong line first"
 
 
-def test_file_that_can_be_read_again_is_not_lost(connection: Connection, fake: Context) -> None:
-    fail_repair(connection, 5, "reading raw failed: Could not obtain block", None, [RepairFailure.UNREADABLE_FILE])
+def test_file_that_can_be_read_again_is_not_lost(fake: Context) -> None:
+    fail_repair(fake, "reading raw failed: Could not obtain block", None, RepairFailure.UNREADABLE_FILE)
     assert refusals(fake) == []
     fake.unreadable[start_of(5)] = TerminalError("no DataNode has the block")
-    assert len(list_lost(as_context(fake), ()).declarable) == 1
+    assert len(list_declarable(fake)) == 1
     fake.unreadable[start_of(5)] = UnreachableError("it hangs")
     assert "may pass" in refusals(fake)[0][1]
-    age_repairs(connection)
-    assert len(list_lost(as_context(fake), ()).declarable) == 1
+    age_repairs(fake)
+    assert len(list_declarable(fake)) == 1
 
 
-def test_file_that_is_merely_shorter_is_repaired_first(
-    connection: Connection, ledger: LargeLedger, fake: Context
-) -> None:
+def test_file_that_is_merely_shorter_is_repaired_first(fake: Context) -> None:
     """It may lack nothing but second copies of its records."""
-    ledger.files.held[start_of(5)] -= 50
-    length = ledger.files.held[start_of(5)]
+    fake.files.held[start_of(5)] -= 50
+    length = fake.files.held[start_of(5)]
     assert "repair it first, as `onceover explain lost 2025-01-01T00:25Z`" in refusals(fake)[0][1]
-    fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", length + 1)
+    fail_repair(fake, "landing 7: raw holds 4 of 5 of lost", length + 1)
     assert "repair it first" in refusals(fake)[0][1], "it read another file"
-    fail_repair(connection, 5, "1 ID has more than one content", length, [RepairFailure.TWO_CONTENTS])
-    assert len(list_lost(as_context(fake), ()).declarable) == 1, "it could not prove the file either"
-    fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", length)
-    assert len(list_lost(as_context(fake), ()).declarable) == 1
+    fail_repair(fake, "1 ID has more than one content", length, RepairFailure.TWO_CONTENTS)
+    assert len(list_declarable(fake)) == 1, "it could not prove the file either"
+    fail_repair(fake, "landing 7: raw holds 4 of 5 of lost", length)
+    assert len(list_declarable(fake)) == 1
 
 
-def test_file_that_may_have_been_put_back_is_repaired_first(
-    connection: Connection, ledger: LargeLedger, fake: Context
-) -> None:
-    fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", ledger.files.held[start_of(5)])
-    assert len(list_lost(as_context(fake), ()).declarable) == 1
+def test_file_that_may_have_been_put_back_is_repaired_first(fake: Context) -> None:
+    fail_repair(fake, "landing 7: raw holds 4 of 5 of lost", fake.files.held[start_of(5)])
+    assert len(list_declarable(fake)) == 1
     fake.put_back = True
     assert "repair it first" in refusals(fake)[0][1]
     fake.put_back = False
-    age_repairs(connection)
+    age_repairs(fake)
     assert "repair it first" in refusals(fake)[0][1], "a rename keeps a file's time"
 
 
-def test_interrupted_reread_is_finished_first(ledger: LargeLedger, fake: Context) -> None:
-    del ledger.files.held[start_of(5)]
+def test_interrupted_reread_is_finished_first(fake: Context) -> None:
+    del fake.files.held[start_of(5)]
     fake.unfinished = ("damaged/part.readable",)
     assert "was interrupted: run `onceover reread lost 2025-01-01T00:25Z" in refusals(fake)[0][1]
 

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange
-from onceover.repair import own_offsets
+from onceover.repair import job
 
 BOTH, MARKED, KNOWN = (KafkaPartition("0badcafe", p) for p in range(3))
 
 
 def test_own_offsets_begin_at_the_smallest_origin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_offsets, "read_origins", lambda ledger, name: {BOTH: 10, KNOWN: 3})
+    monkeypatch.setattr(job, "read_origins", lambda ledger, name: {BOTH: 10, KNOWN: 3})
 
     def read(marker: object) -> tuple[OffsetRange, ...]:
         markers = SimpleNamespace(read_newest_readable=lambda: SimpleNamespace(marker=marker))
         context: Any = SimpleNamespace(ledger=None, name="p", markers=markers)
-        return own_offsets.read_own_offsets(context)
+        return job.read_own_offsets(context)
 
     known = OffsetRange(KNOWN, 3, LARGEST_END)
     assert read(None) == (OffsetRange(BOTH, 10, LARGEST_END), known)

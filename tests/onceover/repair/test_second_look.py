@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 from tests.raw_lines import date_record
 
-from onceover.ledger.landed_bytes import Covering, LandedBytes
+from onceover.ledger.landed_offsets import Covering, LandedBytes
 from onceover.lines.line_file import join_append
 from onceover.lines.line_reference import compute_digest, encode
 from onceover.model.claim import ClaimedLanding, ClaimedWindow

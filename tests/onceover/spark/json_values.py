@@ -18,6 +18,15 @@ DECIMALS = {"DECIMAL(12,2)": (12, 2), "DECIMAL(38,18)": (38, 18), "DECIMAL(5,5)"
 LEAVES = (*WHOLE, *DECIMALS, "BOOLEAN", "DOUBLE", "FLOAT", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
 TYPES = (*LEAVES, "ARRAY<DECIMAL(12,2)>", "MAP<STRING,TIMESTAMP>", "STRUCT<a: DATE, b: DOUBLE>", "ARRAY<STRING>")
 
+TEXTS = [  # near a number, near a time, and near other JSON
+    *("12,50", "1.234,56", "1,2,3", "١٢", "+5", " 12", "12 ", "1_000", "0x10", "NaN", "Infinity", "", "x"),
+    *("12:30", "T09:15:00", "2024", "2024-1-2", "2024-02-30", "2024-02-29", "0000-01-01", "12345-01-01", "now"),
+    *("today", "2024-01-02", "2024-01-02 rubbish", "2024-01-02T10:00Z", "2024-01-02T24:00:00Z", "2024-01-02T23:59:60Z"),
+    *(f"2024-01-02T10:00:00{end}" for end in (".123456789Z", ".1200000Z", " Europe/Berlin", "CET", "+18:30", "-00:00")),
+    *("1700000000", "true", "null", "[1]", "{}"),
+]
+OTHERS = ["true", "false", "null", "[]", "{}", "[1.50]", '{"a": 1.50 }', '"\\ud800"', '"\\ud83d\\ude00"', '"\\\\ud800"']
+
 
 @dataclass(frozen=True)
 class Number:
@@ -119,74 +128,8 @@ def _make_other(kind: str, chance: random.Random) -> str:
     )
     exponent = f"{chance.choice([whole[:3], fraction])}{chance.choice('eE')}{sign}{power}"
     numbers = [whole, f"-{whole}", fraction, f"-{fraction}", exponent, f"-{exponent}", "-0", "0.0", "0.004", "1.005"]
-    texts = [
-        *(
-            *numbers,
-            "12,50",
-            "1.234,56",
-            "1,2,3",
-            "١٢",
-            "+5",
-            " 12",
-            "12 ",
-            "1_000",
-            "0x10",
-            "NaN",
-            "Infinity",
-            "",
-            "x",
-        ),
-        *(
-            "12:30",
-            "T09:15:00",
-            "2024",
-            "2024-1-2",
-            "2024-02-30",
-            "2024-02-29",
-            "0000-01-01",
-            "12345-01-01",
-            "now",
-            "today",
-        ),
-        *("2024-01-02T10:00:00.123456789Z", "2024-01-02T10:00:00.1200000Z", "2024-01-02T10:00:00 Europe/Berlin"),
-        *(
-            "2024-01-02T10:00:00CET",
-            "2024-01-02T24:00:00Z",
-            "2024-01-02T23:59:60Z",
-            "2024-01-02T10:00Z",
-            "2024-01-02 rubbish",
-        ),
-        *(
-            "2024-01-02T10:00:00+18:30",
-            "2024-01-02T10:00:00-00:00",
-            "2024-01-02",
-            "1700000000",
-            "true",
-            "null",
-            "[1]",
-            "{}",
-        ),
-    ]
-    others = [
-        "true",
-        "false",
-        "null",
-        "[]",
-        "{}",
-        "[1.50]",
-        '{"a": 1.50 }',
-        '"\\ud800"',
-        '"\\ud83d\\ude00"',
-        '"\\\\ud800"',
-    ]
-    return chance.choice(
-        [
-            chance.choice(numbers),
-            chance.choice(numbers),
-            json.dumps(chance.choice(texts), ensure_ascii=False),
-            chance.choice(others),
-        ]
-    )
+    text = json.dumps(chance.choice([*numbers, *TEXTS]), ensure_ascii=False)
+    return chance.choice([chance.choice(numbers), chance.choice(numbers), text, chance.choice(OTHERS)])
 
 
 def _read_whole(found: Any, bits: int) -> Any:

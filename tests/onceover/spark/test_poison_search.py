@@ -6,9 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.onceover.spark.contracts import make_contract
 
 from onceover.kafka.topic import derive_generation
-from onceover.model.contract import Contract, Key, Measure
+from onceover.model.contract import Key, Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.spark.poison_probe import ProbeRequest
 from onceover.spark.poison_search import search
@@ -25,14 +26,8 @@ POISON = {  # of which record each expression is poison: what it is refused for
     "sequence": "SQL failed: measure sequence",
     "giant": "SQL failed: measure giant",
 }
-CONTRACT = Contract(
-    topic="any",
-    window_minutes=5,
-    format="json",
+CONTRACT = make_contract(
     schema="kind STRING, text STRING, n BIGINT",
-    required=(),
-    event_time="kafka_timestamp",
-    tombstone="quarantine",
     keys=(Key("deep", "if(value.kind = 'deep', regexp_extract(value.text, '^((a|b)+ ?)+$', 0), '')"),),
     measures=(
         Measure("endless", "max", "if(value.kind = 'endless', regexp_extract(value.text, '^(.*?,){11}P', 0), '')"),
@@ -40,8 +35,6 @@ CONTRACT = Contract(
         Measure("sequence", "max", "size(sequence(1L, if(value.kind = 'sequence', 2000000000, value.n)))"),
         Measure("giant", "max", "repeat(value.text, if(value.kind = 'giant', 40000000, 1))"),
     ),
-    horizon_ms=None,
-    skew_ms=None,
 )
 
 

@@ -40,15 +40,11 @@ def test_ranges_are_each_read_and_nothing_else(spark: SparkSession, broker: Brok
 
 
 @pytest.mark.stack
-def test_range_of_markers_only_is_an_empty_spark_partition(spark: SparkSession, broker: Broker, topic: str) -> None:
+def test_range_of_markers_only_or_no_range_has_no_rows(spark: SparkSession, broker: Broker, topic: str) -> None:
     broker.transact(topic, [b"x"], abort=True)
     source = broker.source(topic)
-    assert read_ranges(spark, source, make_ranges(source, (0, 0, 2))).collect() == []
-
-
-@pytest.mark.stack
-def test_empty_ranges_are_no_rows(spark: SparkSession, broker: Broker, topic: str) -> None:
-    assert read_ranges(spark, broker.source(topic), []).collect() == []
+    for ranges in (make_ranges(source, (0, 0, 2)), []):
+        assert read_ranges(spark, source, ranges).collect() == []
 
 
 @pytest.mark.stack

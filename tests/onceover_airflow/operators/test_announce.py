@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -30,23 +30,14 @@ class Events(list[Any]):
 
 
 def run(monkeypatch: pytest.MonkeyPatch, found: list[Announcement]) -> tuple[Any, Events]:
-    @contextmanager
-    def open_ledger(purpose: str) -> Iterator[str]:
-        yield "the ledger"
-
     asked: list[Any] = []
 
-    def collect(*given: Any) -> list[Announcement]:
-        asked.append(given)
-        return found
+    def answer(result: Any) -> Callable[..., Any]:
+        return lambda *given: (asked.append(given), result)[1]
 
-    def mark(*given: Any) -> int:
-        asked.append(given)
-        return 3
-
-    monkeypatch.setattr(context_module, "open_ledger", open_ledger)
-    monkeypatch.setattr(announce, "collect_announcements", collect)
-    monkeypatch.setattr(ledger_announcements, "mark_announced", mark)
+    monkeypatch.setattr(context_module, "open_ledger", lambda purpose: nullcontext("the ledger"))
+    monkeypatch.setattr(announce, "collect_announcements", answer(found))
+    monkeypatch.setattr(ledger_announcements, "mark_announced", answer(3))
     events = Events()
     values = {"dag_run": SimpleNamespace(run_id="r1"), "outlet_events": {PUBLISHED: events}}
     done = AnnounceOperator(task_id="announce").execute(cast(Context, values))

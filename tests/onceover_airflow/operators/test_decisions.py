@@ -9,31 +9,23 @@ from typing import Any, cast
 
 import pytest
 from airflow.sdk import Context
+from tests.dags.doubles import AirflowRun
 
 from onceover.context import PipelineContext
 from onceover.detection import future_range, holes
 from onceover.errors import UsageError
 from onceover.ledger import takings
 from onceover.ledger.takings import Taking
-from onceover.model.dag_run import DagRun
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import WindowRange
 from onceover.repair import revisions
-from onceover.repair.revisions import RestoreResult
 from onceover_airflow.operators.decisions import AcceptLossOperator, RestoreOperator, TakeOperator
 
 pytestmark = pytest.mark.airflow
 FIVE = datetime(2013, 1, 1, 5, tzinfo=UTC)
 SOURCE = KafkaPartition("1f2e3d4c", 0)
 WHY = {"reason": " INC-42 "}
-
-
-@dataclass(frozen=True)
-class Run:
-    dag_id: str = "a_decision"
-    run_id: str = "manual__1"
-    run_type: str = "manual"
-    triggering_user_name: str | None = "ada"
+TIMES = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z"}
 
 
 @dataclass
@@ -48,10 +40,6 @@ class Library:
         self.calls.append((context.name, str(span), windows.start, windows.end, *by, kind))
         return (span,), [FIVE]
 
-    def restore(self, *arguments: Any, dag_run: DagRun) -> RestoreResult:
-        self.calls.append((*arguments[2:], dag_run))
-        return RestoreResult(3, 5, 12, 60)
-
     def take(self, *arguments: Any) -> tuple[int, list[Taking]]:
         self.calls.append(arguments[1:])
         return 2, [Taking(FIVE, FIVE.replace(hour=7), 2, "bob", "INC-1", None, FIVE)]
@@ -61,7 +49,7 @@ class Library:
 def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
     monkeypatch.setattr(holes, "accept_loss", stand_in.accept_loss)
-    monkeypatch.setattr(revisions, "restore_revision", stand_in.restore)
+    monkeypatch.setattr(revisions, "restore_revision", stand_in.take)
     monkeypatch.setattr(takings, "take_windows", stand_in.take)
     monkeypatch.setattr(takings, "release_windows", stand_in.take)
     monkeypatch.setattr(PipelineContext, "ledger", None)
@@ -73,15 +61,14 @@ def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
 
 
 def context(**params: Any) -> Context:
-    return cast(Context, {"dag_run": Run(), "params": params})
+    return cast(Context, {"dag_run": AirflowRun("a_decision"), "params": params})
 
 
 @pytest.mark.parametrize("kind", ["expired", "unreadable"])
 def test_loss_is_accepted_for_the_windows_of_the_form(library: Library, kind: str) -> None:
-    times = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z"}
     operator = AcceptLossOperator(task_id="accept", pipeline="events")
 
-    done = operator.execute(context(offsets="1f2e3d4c-0:1200-1300", kind=kind, **times, **WHY))
+    done = operator.execute(context(offsets="1f2e3d4c-0:1200-1300", kind=kind, **TIMES, **WHY))
 
     flags = {"unreadable": kind == "unreadable"}
     span = OffsetRange(SOURCE, 1200, 1300)
@@ -89,24 +76,12 @@ def test_loss_is_accepted_for_the_windows_of_the_form(library: Library, kind: st
     assert done == {"pipeline": "events", "offsets": 100, "ranges": 1, "reopened": 1}
 
 
-def test_restore_names_its_run_and_revision(library: Library) -> None:
-    operator = RestoreOperator(task_id="restore", pipeline="events")
-
-    done = operator.execute(context(window="2013-01-01T05:00Z", revision=3, **WHY))
-
-    assert library.calls == [(FIVE, 3, "ada", "INC-42", DagRun("a_decision", "manual__1"))]
-    assert (done["window"], done["revision"], done["source"]) == ("2013-01-01T05:00Z", 5, 3)
-
-
 def test_windows_are_taken_and_released_by_airflows_user(library: Library) -> None:
-    operator, times = (
-        TakeOperator(task_id="take", pipeline="events"),
-        {"from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z"},
-    )
+    operator = TakeOperator(task_id="take", pipeline="events")
     span = WindowRange(FIVE, FIVE.replace(hour=7), 60)
 
-    taken = operator.execute(context(ticket=" INC-42 ", reason=None, release=False, **times))
-    released = operator.execute(context(ticket=None, reason=" my  shift ", release=True, **times))
+    taken = operator.execute(context(ticket=" INC-42 ", reason=None, release=False, **TIMES))
+    released = operator.execute(context(ticket=None, reason=" my  shift ", release=True, **TIMES))
 
     assert library.calls == [("events", span, "ada", "INC-42", None), ("events", span, "ada", "my shift")]
     assert taken == {"pipeline": "events", "taken": 2, "from": ["bob"]}

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 from airflow.sdk import Context
+from tests.dags.doubles import AirflowRun
 
 from onceover.context import PipelineContext
 from onceover.errors import UsageError
@@ -46,12 +47,7 @@ class Library:
         return ExpiryResult(len(listed.files), self.left)
 
 
-@dataclass(frozen=True)
-class Run:
-    dag_id: str = "expire_raw"
-    run_id: str = "scheduled__2013-03-01"
-    run_type: str = "scheduled"
-    triggering_user_name: str | None = None
+SCHEDULED = AirflowRun("expire_raw", "scheduled__2013-03-01", "scheduled", None)
 
 
 @pytest.fixture
@@ -65,8 +61,10 @@ def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     return stand_in
 
 
-def run(pipeline: str = "events", params: dict[str, Any] | None = None, by: Run | None = None) -> dict[str, Any] | None:
-    context = cast(Context, {"dag_run": by or Run(), "params": params or {}})
+def run(
+    pipeline: str = "events", params: dict[str, Any] | None = None, by: AirflowRun = SCHEDULED
+) -> dict[str, Any] | None:
+    context = cast(Context, {"dag_run": by, "params": params or {}})
     return ExpireOperator(task_id="expire", pipeline=pipeline).execute(context)
 
 
@@ -90,16 +88,15 @@ def test_due_windows_expire_for_the_scheduler_and_are_logged(
 
 
 def test_manual_run_keeps_its_reason_and_its_user(library: Library) -> None:
-    run(params={"reason": " room for\nthe new cluster "}, by=Run(run_type="manual", triggering_user_name="ada"))
+    run(params={"reason": " room for\nthe new cluster "}, by=AirflowRun())
 
     assert [(call["who"], call["why"]) for call in library.calls] == [("ada", "room for the new cluster")]
 
 
 def test_dry_run_only_lists(library: Library, capfd: pytest.CaptureFixture[str]) -> None:
-    result = run(params={"dry_run": True})
+    result = run(params={"dry_run": True}) or {}
 
     assert library.calls == []
-    assert result is not None
     assert (result["dry_run"], result["windows"]) == (True, 1)
     assert "dry run, nothing is written" in "".join(capfd.readouterr())
 
@@ -114,9 +111,8 @@ def test_malformed_dry_run_is_refused_before_anything_expires(library: Library) 
 def test_retention_with_nothing_due_is_green(library: Library) -> None:
     library.files = ()
 
-    result = run()
+    result = run() or {}
 
-    assert result is not None
     assert (result["windows"], result["expired"]) == (0, 0)
 
 
@@ -125,20 +121,15 @@ def test_windows_left_for_an_ingest_to_move_are_logged_not_red(
 ) -> None:
     library.left = 1_234
 
-    result = run()
-
-    assert result is not None
-    assert result["left"] == 1_234
+    assert (run() or {})["left"] == 1_234
     assert "1,234 not moved yet: the running ingest moves them" in "".join(capfd.readouterr())
 
 
-def test_pipeline_that_keeps_raw_for_ever_is_left_alone(library: Library) -> None:
-    assert run("orders") is None
-    assert library.calls == []
+@pytest.mark.parametrize(
+    ("pipeline", "has_run"), [("orders", True), ("events", False)], ids=["for ever", "not yet run"]
+)
+def test_pipeline_without_raw_to_expire_is_left_alone(library: Library, pipeline: str, has_run: bool) -> None:
+    library.has_run = has_run
 
-
-def test_pipeline_that_has_not_run_yet_is_left_alone(library: Library) -> None:
-    library.has_run = False
-
-    assert run() is None
+    assert run(pipeline) is None
     assert library.calls == []

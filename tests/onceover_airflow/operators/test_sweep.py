@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -29,54 +29,45 @@ GONE = DifferingWindow(
     CertifiedWindow(START, START.replace(hour=6), 4, 1, 100, Digest(), Digest(), ROWS, ROWS),
     (Finding(Kind.MISSING_FILE, {"expected_length": 100, "file_length": None}),),
 )
+SHORT = ShortQuarantine(START.date(), "/raw/events/quarantine/2013-01-01.log", 100, 20)
 
 
-@pytest.fixture
-def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[SweepResult], list[str]]:
-    def answering(swept: SweepResult) -> list[str]:
-        asked: list[str] = []
-
-        def sweep_pipeline(context: PipelineContext, *, say: sweep.Say) -> SweepResult:
-            asked.append(context.name)
-            say(1, 2)
-            return swept
-
-        monkeypatch.setattr(sweep, "sweep_pipeline", sweep_pipeline)
-        return asked
-
-    return answering
+RIGHT = SweepResult("events", 24, (), 0)
 
 
-def run(pipeline: str = "events") -> dict[str, object]:
-    return SweepOperator(task_id="sweep", pipeline=pipeline).execute(cast(Context, {}))
+def run(monkeypatch: pytest.MonkeyPatch, swept: SweepResult) -> dict[str, object]:
+    def sweep_pipeline(context: PipelineContext, *, say: sweep.Say) -> SweepResult:
+        assert context.name == "events"
+        say(1, 2)
+        return swept
+
+    monkeypatch.setattr(sweep, "sweep_pipeline", sweep_pipeline)
+    return SweepOperator(task_id="sweep", pipeline="events").execute(cast(Context, {}))
 
 
-def test_quarantine_that_lost_records_is_red(library: Callable[[SweepResult], list[str]]) -> None:
-    short = ShortQuarantine(START.date(), "/raw/events/quarantine/2013-01-01.log", 100, 20)
-    library(SweepResult("events", 24, (), 0, quarantine=(short,)))
-
-    with pytest.raises(TerminalError, match=r"1 days have lost records \(2013-01-01\); see `onceover sweep events`"):
-        run()
+def test_windows_as_certified_are_counted(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, RIGHT)["compared"] == 24
 
 
-def test_windows_as_certified_are_counted(library: Callable[[SweepResult], list[str]]) -> None:
-    asked = library(SweepResult("events", 24, (), 0))
-
-    assert run()["compared"] == 24
-    assert asked == ["events"]
-
-
-def test_differing_window_turns_red_without_a_retry(
-    library: Callable[[SweepResult], list[str]],
+@pytest.mark.parametrize(
+    ("swept", "error", "says"),
+    [
+        (
+            replace(RIGHT, quarantine=(SHORT,)),
+            TerminalError,
+            r"1 days have lost records \(2013-01-01\); see `onceover sweep events`",
+        ),
+        (
+            replace(RIGHT, differing=(GONE,), reopened=1),
+            TerminalError,
+            r"1 of 24 .* 2013-01-01T05:00Z; 1 will be judged again .*onceover explain",
+        ),
+        (replace(RIGHT, waiting=3), BusyError, "3 windows"),
+    ],
+    ids=["quarantine lost records", "differs", "a batch may explain it"],
+)
+def test_difference_is_red_and_retried_only_if_a_batch_explains_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch, swept: SweepResult, error: type[Exception], says: str
 ) -> None:
-    library(SweepResult("events", 24, (GONE,), 0, reopened=1))
-
-    with pytest.raises(TerminalError, match=r"1 of 24 .* 2013-01-01T05:00Z; 1 will be judged again .*onceover explain"):
-        run()
-
-
-def test_difference_that_a_batch_may_explain_is_retried(library: Callable[[SweepResult], list[str]]) -> None:
-    library(SweepResult("events", 24, (), 3))
-
-    with pytest.raises(BusyError, match="3 windows"):
-        run()
+    with pytest.raises(error, match=says):
+        run(monkeypatch, swept)

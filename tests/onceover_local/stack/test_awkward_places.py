@@ -68,11 +68,6 @@ print(json.dumps({"kept": kept, "number": number, "folders": folders, "uid": os.
 """
 
 
-@pytest.fixture(params=PLACES, ids=lambda place: place.name)
-def place(request: pytest.FixtureRequest) -> Iterator[Awkward]:
-    return request.param  # type: ignore[no-any-return]
-
-
 @pytest.fixture
 def local(place: Awkward) -> Iterator[Path]:
     """Below /var/tmp, whose parents are open to all: pytest's own folder is not."""
@@ -115,6 +110,7 @@ def _in_the_clone(local: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(outer / "site"), "XDG_STATE_HOME": str(outer.parent / "state")}
 
 
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: str(place.name))
 def test_stack_keeps_its_data_and_leaves_nothing(place: Awkward, local: Path) -> None:
     done = run(place, local, "write")
     assert done.returncode == 0, done.stderr

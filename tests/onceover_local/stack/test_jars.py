@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -57,14 +58,10 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     monkeypatch.setattr(jars, "_find_place", lambda context, jar: tmp_path / "m2" / jar.name)
     monkeypatch.setattr(jars, "read_locked", lambda part: [Jar("g:a:1", hashlib.sha256(b"right").hexdigest())])
 
-    class Artifact:
-        def __init__(self, scratch: Path) -> None:
-            self.scratch = scratch
+    def make_artifact(scratch: Path, jar: Jar) -> SimpleNamespace:
+        return SimpleNamespace(resolve=lambda: found.resolve(scratch))
 
-        def resolve(self) -> Path:
-            return found.resolve(self.scratch)
-
-    monkeypatch.setattr(jars, "_make_artifact", lambda context, jar: Artifact(context))
+    monkeypatch.setattr(jars, "_make_artifact", make_artifact)
     return found
 
 

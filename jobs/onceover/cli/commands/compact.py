@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from onceover.cli.arguments import (
+    DryRun,
     FromWithTo,
     PipelineName,
     ReasonOrDefault,
     ToIfAny,
-    flag,
     get_user,
     option,
     require_reason,
@@ -31,7 +31,6 @@ from onceover.model.wording import pluralize
 OlderThan = Annotated[
     str, option("--older-than", "DURATION", "Only windows without a new record for that long, like 90d or 0s.")
 ]
-DryRun = Annotated[bool, flag("--dry-run", "Only list what would be written; write nothing.")]
 
 
 @command(

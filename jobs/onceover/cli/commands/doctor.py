@@ -33,7 +33,7 @@ def doctor() -> Answer:
     This machine: Java, installed packages, disk, ports. Clocks: whether they agree. Kafka: each topic's retention and
     leader election, stored offsets. HDFS: safe mode, free space, replication, synced appends, block scanner, the owner
     of each raw root. PostgreSQL: the ledger's version. Spark: the cluster. Airflow: its processes, Spark connection and
-    pool. Pipelines: TOML, unfinished batches, holes, blocked windows. Changes nothing; ends within 20 s.
+    pool. Pipelines: TOML, a dead or stalled ingest, holes, blocked windows. Changes nothing; ends within 20 s.
     """
     pipelines, outcomes = _check_pipelines()
     named_checks: dict[str, Check] = {

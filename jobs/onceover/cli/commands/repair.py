@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Annotated
 
-from onceover.cli.arguments import From, PipelineName, Reason, To, flag, get_user, option, require_reason
+from onceover.cli.arguments import DryRun, From, PipelineName, Reason, To, flag, get_user, option, require_reason
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import Answer, print_progress
@@ -21,7 +21,6 @@ from onceover.ledger.windows import list_windows
 from onceover.repair import confirmation
 from onceover.repair.range_outcome import judge_range
 
-DryRun = Annotated[bool, flag("--dry-run", "Only list what would be read and changed; write nothing.")]
 Force = Annotated[bool, flag("--force", "Rebuild right and certified windows of the range as well.")]
 ByValue = Annotated[
     bool,

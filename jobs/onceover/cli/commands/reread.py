@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from onceover.cli.arguments import PipelineName, Reason, WindowStart, flag, get_user, require_reason
+from onceover.cli.arguments import DryRun, PipelineName, Reason, WindowStart, get_user, require_reason
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import Answer, Part, print_progress
@@ -20,7 +20,6 @@ from onceover.repair import confirmation
 from onceover.repair.confirmation import Confirmation
 
 _MAX_SHOWN = 10
-DryRun = Annotated[bool, flag("--dry-run", "Only list what raw lacks and Kafka holds; write nothing.")]
 
 
 @command(

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
-from onceover.cli.arguments import PipelineName, ReasonOrDefault, flag, get_user, require_reason
+from onceover.cli.arguments import DryRun, PipelineName, ReasonOrDefault, flag, get_user, require_reason
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
-from onceover.cli.output import Answer, Occasionally, Part, Table
+from onceover.cli.output import Answer, Occasionally, Table
 from onceover.context import PipelineContext, open_pipeline
+from onceover.detection.sweep import find_short_quarantine
 from onceover.explain.actions import describe_expiry
-from onceover.ledger.lost_windows import LostWindow
-from onceover.ledger.missing_text import CertifiedText
 from onceover.model.wording import pluralize
-from onceover.repair.lost_windows import LostWindows, give_up, list_lost
-from onceover.retention.missing import MissingText, declare_expired, list_missing
+from onceover.repair.lost_windows import give_up, list_lost
 from onceover.retention.service import expire, plan_expiry
 
 _BY_THE_POLICY = "by the policy"
 
-DryRun = Annotated[bool, flag("--dry-run", "Only list what would expire; write nothing.")]
 AdoptMissing = Annotated[
     bool, flag("--adopt-missing", "Declare windows and days expired whose raw is lost; needs --reason.")
 ]
@@ -76,59 +72,34 @@ def retention(
 
 
 def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str) -> Answer:
-    why = ""
-    if not dry_run:
-        given = None if reason == _BY_THE_POLICY else reason
-        why = require_reason(given, "declaring windows expired", ", or --dry-run")
-    listed = list_missing(context)
-    lost = list_lost(context, {text.window_start for text in listed.declarable})
-    given_up = 0 if dry_run else give_up(context, lost.declarable, get_user(), why)
-    declared, days = (0, 0) if dry_run else declare_expired(context, listed, get_user(), why)
-    missing = list_all(listed, lost)
-    value = {**listed.as_dict(), "dry_run": dry_run, "expired": declared + given_up, "expired_days": days,
-             "missing": missing, "changing": lost.changing}  # fmt: skip
+    given = None if reason == _BY_THE_POLICY else reason
+    why = "" if dry_run else require_reason(given, "declaring windows expired", ", or --dry-run")
+    lost, days = list_lost(context), find_short_quarantine(context)
+    windows, of_quarantine = (0, 0) if dry_run else give_up(context, lost.declarable, days, get_user(), why)
+    value = {"pipeline": context.name, "dry_run": dry_run, "expired": windows, "expired_days": of_quarantine,
+             "missing": lost.rows, "missing_quarantine": days, "changing": lost.changing}  # fmt: skip
     if dry_run:
-        declared, given_up, days = len(listed.declarable), len(lost.declarable), len(listed.days)
-    of_days = f" and {pluralize(days, 'day')} of quarantine" if days else ""
-    given_up_text = f"of {pluralize(given_up, 'window')} of these, the rows stay as they are and are never proved again"
+        windows, of_quarantine = len(lost.declarable), len(days)
+    of_days = f" and {pluralize(of_quarantine, 'day')} of quarantine" if of_quarantine else ""
+    unproved = sum(not each.keeps_certificate for each in lost.declarable)
     return Answer(
         value,
         [
-            *_describe_missing(listed, lost, missing),
-            f"{pluralize(declared + given_up, 'window')}{of_days} {'would be ' if dry_run else ''}declared expired",
-            given_up_text if given_up else None,
+            Table(
+                lost.rows, ("raw of", "window"), ">records", ">bytes", ("what is lost", "what"),
+                ("not declared, because", "why_not"),
+            ),
+            Table(
+                days, ("quarantine that has lost records", "day"), (">bytes", "file_length"),
+                (">bytes that landed", "expected_length"),
+            ),
+            f"a batch is landing in {pluralize(lost.changing, 'window')}: run the command again once it has landed"
+            if lost.changing
+            else None,
+            f"{pluralize(windows, 'window')}{of_days} {'would be ' if dry_run else ''}declared expired",
+            f"of {pluralize(unproved, 'window')} of these, the rows stay as they are and are never proved again"
+            if unproved
+            else None,
         ],
-        FAILED if any(row["why_not"] for row in missing) else TRY_LATER if lost.changing else 0,
-    )
-
-
-def _describe_missing(
-    listed: MissingText, lost: LostWindows, missing: Sequence[Mapping[str, object]]
-) -> Iterator[Part]:
-    yield Table(
-        missing, ("raw of", "window"), ">records", ">bytes", ("what is lost", "what"),
-        ("not declared, because", "why_not"),
+        FAILED if lost.others else TRY_LATER if lost.changing else 0,
     )  # fmt: skip
-    yield Table(
-        listed.days, ("quarantine whose file is gone or has lost records", "quarantine_day"), ">records", ">bytes"
-    )
-    if lost.changing:
-        yield f"a batch is landing in {pluralize(lost.changing, 'window')}: run the command again once it has landed"
-
-
-def list_all(listed: MissingText, lost: LostWindows) -> list[dict[str, object]]:
-    """Return all windows whose raw lacks records, in order, as values; `why_not` is None if one can be declared, else
-    every reason."""
-    kept, gone = "its file is gone, its rows are as certified", "its file is gone"
-    rows = {text.window_start: _to_row(text, text.digest.records, kept, None) for text in listed.declarable}
-    for each, why_not in [*((each, None) for each in lost.declarable), *lost.others]:
-        rows[each.window_start] = _to_row(each, each.records, each.what, why_not)
-    for text, why in listed.others:
-        row = rows.setdefault(text.window_start, _to_row(text, text.digest.records, gone, why))
-        if row["why_not"] not in (None, why):
-            row["why_not"] = f"{why}; {row['why_not']}"
-    return [rows[start] for start in sorted(rows)]
-
-
-def _to_row(each: CertifiedText | LostWindow, records: int, what: str, why_not: str | None) -> dict[str, object]:
-    return {"window": each.window_start, "records": records, "bytes": each.bytes, "what": what, "why_not": why_not}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
 
-from onceover.cli.arguments import FromWithTo, PipelineName, ToIfAny, flag
+from onceover.cli.arguments import DryRun, FromWithTo, PipelineName, ToIfAny
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import Answer, Occasionally, Part, Table
@@ -14,8 +13,6 @@ from onceover.context import open_pipeline
 from onceover.detection.sweep import SweepResult, sweep_pipeline
 from onceover.model.window import format_moment
 from onceover.model.wording import pluralize
-
-DryRun = Annotated[bool, flag("--dry-run", "Only list what differs; write nothing.")]
 
 
 @command(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -13,16 +13,12 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 SOURCE = KafkaPartition("5f3a0b1c", 0)
 
 
-@contextmanager
-def open_nothing(*_: str) -> Iterator[SimpleNamespace]:
-    yield SimpleNamespace(name="events", read_registration=lambda: None)
-
-
 def test_thousands_of_holes_are_counted_with_their_span(
     monkeypatch: pytest.MonkeyPatch, show: Callable[..., str]
 ) -> None:
+    pipeline = SimpleNamespace(name="events", read_registration=lambda: None)
     gaps = tuple(Gap(OffsetRange(SOURCE, 3 * n, 3 * n + 1), Reason.EXPIRED) for n in range(5_000))
-    monkeypatch.setattr(command, "open_pipeline", open_nothing)
+    monkeypatch.setattr(command, "open_pipeline", lambda *_: nullcontext(pipeline))
     monkeypatch.setattr(command, "probe_holes", lambda _: gaps)
     answer = command.holes("events")
     shown = show(*answer.parts)

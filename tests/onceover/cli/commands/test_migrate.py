@@ -14,9 +14,7 @@ from onceover.ingest.cutover import Check, Migration
 from onceover.model.offsets import KafkaPartition
 
 Asked = list[tuple[str, str, bool]]
-DONE = Migration(
-    "things", 1, 2, ("event_time", "measures"), ("big",), ((KafkaPartition("5f3a0b1c", 0), 1200),)
-)  # fmt: skip
+DONE = Migration("things", 1, 2, ("event_time", "measures"), ("big",), ((KafkaPartition("5f3a0b1c", 0), 1200),))
 
 
 @pytest.fixture
@@ -61,9 +59,3 @@ def test_unchanged_contract_is_reported_and_no_failure(run: Any, asked: Asked, m
     assert (done.exit_code, done.stdout) == (
         0, "nothing to migrate: the contract in things's TOML equals version 2, which is in force\n"
     )  # fmt: skip
-
-
-def test_migration_needs_a_reason(run: Any, asked: Asked) -> None:
-    done = run("pipelines", "migrate", "things")
-    assert (done.exit_code, asked) == (2, [])
-    assert "a migration needs a reason" in done.stderr

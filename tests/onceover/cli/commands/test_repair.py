@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -18,13 +18,8 @@ GAP = {"offsets": ["5f3a0b1c", 0, 3, 9], "reason": "expired", "likely_windows": 
 SEEN = Detection("events", 0, 0, (), 0, 0, 0, (Finding(Kind.HOLE, {"gaps": [GAP]}),), 7)
 
 
-@contextmanager
-def open_nothing(*_: str) -> Iterator[SimpleNamespace]:
-    yield SimpleNamespace(name="events")
-
-
 def test_hole_that_the_repair_closed_is_not_reported(monkeypatch: pytest.MonkeyPatch, show: Callable[..., str]) -> None:
-    monkeypatch.setattr(command, "open_pipeline", open_nothing)
+    monkeypatch.setattr(command, "open_pipeline", lambda *_: nullcontext(SimpleNamespace(name="events")))
     monkeypatch.setattr(command, "resolve_range_until_now", lambda *_: None)
     monkeypatch.setattr(command, "judge_range", lambda *_: None)
     monkeypatch.setattr(command, "run_entry", lambda _: 0)

@@ -45,25 +45,24 @@ def test_hanging_check_is_named_in_time_and_keeps_its_output() -> None:
     never.set()
 
 
-def test_failing_check_is_reported_and_delays_no_other() -> None:
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (UnreachableError("it is down; start it"), "it is down; start it"),
+        (RuntimeError("unforeseen"), "the check itself crashed; report the traceback above"),
+    ],
+)
+def test_failing_check_is_reported_and_delays_no_other(error: Exception, says: str) -> None:
     def fails() -> Iterator[Outcome]:
-        yield from ()
-        raise UnreachableError("it is down; start it")
+        yield Outcome("two", "fine", "so far")
+        raise error
 
     assert run_checks({"two": fails, "one": fine}, 5) == [
-        Outcome("two", "wrong", "it is down; start it"),
+        Outcome("two", "fine", "so far"),
+        Outcome("two", "wrong", says),
         Outcome("one", "fine", "well"),
     ]
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_check_with_an_unforeseen_error_is_reported() -> None:
-    def breaks() -> Iterator[Outcome]:
-        yield Outcome("two", "fine", "so far")
-        raise RuntimeError("unforeseen")
-
-    found = run_checks({"two": breaks, "one": fine}, 5)
-    assert [(each.check, each.state) for each in found] == [("two", "fine"), ("two", "wrong"), ("one", "fine")]
 
 
 def test_imports_unsafe_for_threads_precede_the_threads(home: Path) -> None:
@@ -179,66 +178,41 @@ def test_clock_skew_excludes_travel_time_and_resolution(theirs: float, skew: flo
 
 NEVER = TopicPolicy(retention_ms=None, compacted=False, stamped_on_arrival=False, unclean_election=False)
 HOUR = 3_600_000
-
-
-@pytest.fixture
-def broker(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give Kafka an address for doctor's commands; nothing listens there."""
-    monkeypatch.setenv("ONCEOVER_KAFKA", "broker.example:9092")
+KEPT = "beyond 1,000 bytes (retention.bytes); how long records last is known"
+PACE = "after 3 h, at their present pace, by retention.bytes=1000: once"
 
 
 @pytest.mark.parametrize(
-    ("policy", "state", "says"),
+    ("policy", "noted_ms", "state", "says"),
     [
-        (NEVER, "fine", "for ever"),
-        (TopicPolicy(7 * 24 * HOUR, False, False, False), "fine", "for 7 d"),
-        (TopicPolicy(26 * HOUR, False, False, False), "fine", "for 1 d 2 h"),
-        (TopicPolicy(26 * HOUR - 1, False, False, False), "note", "retention.ms=93600000"),
-        (TopicPolicy(2 * HOUR, False, False, False), "note", "0 s are left"),
-        (TopicPolicy(2 * HOUR - 1, False, False, False), "wrong", "is judged 2 h after its start"),
-        (TopicPolicy(None, True, False, False), "note", "cleanup.policy=delete"),
-        (TopicPolicy(None, False, True, False), "note", "message.timestamp.type=CreateTime"),
-        (TopicPolicy(None, False, False, True), "wrong", "unclean.leader.election.enable=false"),
-        (TopicPolicy(None, False, False, False, HOUR + 1), "note", "message.timestamp.after.max.ms=3600000"),
-        (TopicPolicy(None, False, True, False, HOUR + 1), "note", "message.timestamp.type=CreateTime"),
-    ],
-)
-@pytest.mark.usefixtures("broker")
-def test_topic_is_judged_by_its_pipelines_needs(home: Path, policy: TopicPolicy, state: str, says: str) -> None:
-    # `things` has windows of an hour and an allowed lateness of an hour.
-    (found,) = check_settings("topic", find("things", home), policy)
-    assert (found.state, says in found.what) == (state, True)
-    assert found.what.count("--bootstrap-server broker.example:9092 ") == found.what.count("kafka-configs.sh")
-
-
-@pytest.mark.parametrize(
-    ("more", "noted_ms", "state", "says"),
-    [
-        (
-            {"retention_bytes": 1000},
-            None,
-            "note",
-            "beyond 1,000 bytes (retention.bytes); how long records last is known",
-        ),
+        ({}, None, "fine", "for ever"),
+        ({"retention_ms": 7 * 24 * HOUR}, None, "fine", "for 7 d"),
+        ({"retention_ms": 26 * HOUR}, None, "fine", "for 1 d 2 h"),
+        ({"retention_ms": 26 * HOUR - 1}, None, "note", "retention.ms=93600000"),
+        ({"retention_ms": 2 * HOUR}, None, "note", "0 s are left"),
+        ({"retention_ms": 2 * HOUR - 1}, None, "wrong", "is judged 2 h after its start"),
+        ({"compacted": True}, None, "note", "cleanup.policy=delete"),
+        ({"stamped_on_arrival": True}, None, "note", "message.timestamp.type=CreateTime"),
+        ({"unclean_election": True}, None, "wrong", "unclean.leader.election.enable=false"),
+        ({"ahead_ms": HOUR + 1}, None, "note", "message.timestamp.after.max.ms=3600000"),
+        ({"stamped_on_arrival": True, "ahead_ms": HOUR + 1}, None, "note", "message.timestamp.type=CreateTime"),
+        ({"retention_bytes": 1000}, None, "note", KEPT),
         ({"retention_bytes": 1000}, HOUR, "wrong", "retention.bytes=26000`"),
-        (
-            {"retention_bytes": 1000},
-            3 * HOUR,
-            "note",
-            "after 3 h, at their present pace, by retention.bytes=1000: once",
-        ),
+        ({"retention_bytes": 1000}, 3 * HOUR, "note", PACE),
         ({"retention_bytes": 1000, "retention_ms": 40 * HOUR}, 30 * HOUR, "fine", "for about 1 d 6 h"),
         ({"retention_bytes": 1000, "retention_ms": HOUR}, HOUR, "wrong", "retention.ms=93600000`"),
         ({"unpacked_bytes": (32 << 20) + 1}, None, "note", "max.decompressed.message.bytes=33554432`"),
         ({"unpacked_bytes": 32 << 20}, None, "fine", "for ever"),
     ],
 )
-@pytest.mark.usefixtures("broker")
-def test_topic_is_judged_by_the_bytes_that_it_keeps(
-    home: Path, more: dict[str, int], noted_ms: int | None, state: str, says: str
+def test_topic_is_judged_by_its_pipelines_needs(
+    home: Path, monkeypatch: pytest.MonkeyPatch, policy: dict[str, Any], noted_ms: int | None, state: str, says: str
 ) -> None:
-    (found,) = check_settings("topic", find("things", home), replace(NEVER, **more), noted_ms)  # type: ignore[arg-type]
+    # `things` has windows of an hour and an allowed lateness of an hour. Nothing listens at Kafka's address.
+    monkeypatch.setenv("ONCEOVER_KAFKA", "broker.example:9092")
+    (found,) = check_settings("topic", find("things", home), replace(NEVER, **policy), noted_ms)
     assert (found.state, says in found.what) == (state, True), found.what
+    assert found.what.count("--bootstrap-server broker.example:9092 ") == found.what.count("kafka-configs.sh")
 
 
 def writer(replication: int, policy: str = "DEFAULT", *, replaces: bool = True, best_effort: bool = False) -> Writer:

@@ -7,6 +7,7 @@ from onceover.cli.lazy import make_group
 app = make_group(
     "ledger",
     __name__,
+    "Maintain",
     ("migrate", "rebuild", "roll-up", "take-root"),
     "Upgrade the ledger's schema, keep it small, rebuild a lost ledger, or take a raw root over.",
 )

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
 
-from onceover.cli.arguments import PipelineName, flag
+from onceover.cli.arguments import DryRun, PipelineName
 from onceover.cli.command import command
 from onceover.cli.exit_codes import TRY_LATER
 from onceover.cli.output import Answer, Occasionally
 from onceover.context import open_pipeline
 from onceover.explain.actions import describe_rollup
 from onceover.retention.rollup import roll_up_batches
-
-DryRun = Annotated[bool, flag("--dry-run", "Only count what would be joined; write nothing.")]
 
 
 @command(
@@ -30,4 +28,4 @@ def roll_up(pipeline: PipelineName, dry_run: DryRun = False) -> Answer:
     """
     with open_pipeline(pipeline, "roll-up") as context:
         result = roll_up_batches(context, dry_run=dry_run, say=Occasionally())
-    return Answer({**result.as_dict(), "dry_run": dry_run}, [describe_rollup(result, dry_run=dry_run)])
+    return Answer({**asdict(result), "dry_run": dry_run}, [describe_rollup(result, dry_run=dry_run)])

@@ -5,5 +5,5 @@ from __future__ import annotations
 from onceover.cli.lazy import make_group
 
 app = make_group(
-    "pipelines", __name__, ("list", "check", "migrate"), "List pipelines, check their TOMLs, change a contract."
+    "pipelines", __name__, "Run", ("list", "check", "migrate"), "List pipelines, check their TOMLs, change a contract."
 )

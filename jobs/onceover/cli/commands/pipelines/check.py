@@ -11,9 +11,8 @@ import typer
 from onceover.cli.arguments import NO_PIPELINE, complete_name, flag, option
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, WRONG_TOML
-from onceover.cli.output import Answer, Table
+from onceover.cli.output import Answer, Table, get_stderr
 from onceover.cli.sample_report import describe_sample, list_as_json
-from onceover.cli.spark_checks import open_spark
 from onceover.cli.topic_sample import take_sample
 from onceover.config.mistakes import Mistake, MistakesError
 from onceover.config.pipelines import find, name_toml, read_valid
@@ -24,6 +23,7 @@ from onceover.model.wording import pluralize
 from onceover.spark.contract_check import check_contract as check_contract
 from onceover.spark.contract_patterns import list_warnings
 from onceover.spark.sample import TopicSample
+from onceover.spark.session import open_session
 
 Name = Annotated[
     str | None,
@@ -62,7 +62,7 @@ def check(name: Name = None, sample: Sample = None, no_spark: NoSpark = False) -
     warnings: Sequence[Mistake] = ()
     sampled: TopicSample | None = None
     if good and not no_spark:
-        with open_spark("onceover pipelines check") as spark:
+        with get_stderr().status("Spark checks the SQL ..."), open_session("onceover pipelines check") as spark:
             columns, more, warnings, sampled = _check_sql(spark, good, sample)
         mistakes = [*mistakes, *more]
     value = {

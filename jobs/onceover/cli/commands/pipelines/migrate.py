@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
 
-from onceover.cli.arguments import PipelineName, Reason, flag, get_user, require_reason
+from onceover.cli.arguments import DryRun, PipelineName, Reason, get_user, require_reason
 from onceover.cli.command import command
 from onceover.cli.exit_codes import TRY_LATER, WRONG_TOML
-from onceover.cli.output import Answer, Part, Table
-from onceover.cli.spark_checks import open_spark
+from onceover.cli.output import Answer, Part, Table, get_stderr
 from onceover.config.pipelines import name_toml
 from onceover.context import open_pipeline
 from onceover.ingest import cutover
 from onceover.ingest.cutover import Check, Migration
 from onceover.model.contract import Columns, Contract
 from onceover.spark.contract_diff import check_change
-
-DryRun = Annotated[bool, flag("--dry-run", "Only list what would change; write nothing.")]
+from onceover.spark.session import open_session
 
 
 @command(
@@ -46,7 +43,7 @@ def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = Fal
 
 def _make_check(file: str) -> Check:
     def check(old: Contract, new: Contract) -> tuple[Columns, list[str]]:
-        with open_spark("onceover pipelines migrate") as spark:
+        with get_stderr().status("Spark checks the SQL ..."), open_session("onceover pipelines migrate") as spark:
             return check_change(spark, old, new, file)
 
     return check

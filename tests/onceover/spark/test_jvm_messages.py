@@ -18,9 +18,9 @@ To adjust logging level use sc.setLogLevel(newLevel). For SparkR, use setLogLeve
 """
 SPEAKING = """
 import subprocess, sys
-from onceover.spark.quiet_start import leave_out_noise
-with leave_out_noise():
-    child = subprocess.Popen(["/bin/sh", "-c", sys.argv[1]])
+from onceover.spark.jvm_messages import filter_messages
+with filter_messages() as stderr:
+    child = subprocess.Popen(["/bin/sh", "-c", sys.argv[1]], stderr=stderr)
 print("the process itself", file=sys.stderr, flush=True)
 child.wait()
 import threading
