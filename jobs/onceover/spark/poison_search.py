@@ -27,6 +27,7 @@ from onceover.kafka.child_read import build_environment
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import SQL_FAILED, SQL_TOO_SLOW, PoisonRecord
 from onceover.spark import poison_probe
+from onceover.spark.hang_watch import read_cpu_seconds
 from onceover.spark.interpret import name_values
 from onceover.spark.poison_probe import ID, ProbeRequest, Unit
 from onceover.spark.session import UNDER_SUBMIT
@@ -225,9 +226,6 @@ class _Probe:
 
 
 def _read_cpu_seconds(jvm: psutil.Process | None) -> float:
-    if jvm is None:
-        return 0.0
     with suppress(psutil.NoSuchProcess):
-        times = jvm.cpu_times()
-        return float(times.user + times.system)
+        return read_cpu_seconds(jvm) if jvm else 0.0
     return 0.0
