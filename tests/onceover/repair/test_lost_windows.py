@@ -88,7 +88,7 @@ def test_window_given_up_is_not_read_again(fake: Context) -> None:
     assert lost_windows.read_unclaimed(fake.ledger, NAME, start_of(5)) is None
 
 
-def test_windows_as_certified_keep_their_certificate_whatever_kafka_holds(
+def test_windows_as_certified_keep_their_certificate(
     ledger: LargeLedger, fake: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     as_certified, changed, unsettled, compacted, landed = (start_of(n) for n in (5, 3, 4, 6, 7))
