@@ -19,7 +19,7 @@ from onceover.spark.failure import find_refusal, summarize
 from onceover.spark.session import open_session
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> None:
     """Write the audit's result into the ledger and change nothing else. Exits 0, equal or not."""
     parser = argparse.ArgumentParser(prog="audit.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
@@ -43,7 +43,6 @@ def main(arguments: Sequence[str]) -> int:
         require_in_force(context.ledger, registered)
         audit_store.record_result(context.ledger, audit.audit_id, result)
     print(f"audit {audit.audit_id}: {'equal' if result['equal'] else 'not equal'}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from onceover.model.window import parse_moment
 from onceover.spark.session import open_session
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> None:
     """Compact each window that is due and print the results as JSON. Exits 0 even where windows failed."""
     parser = argparse.ArgumentParser(prog="compact.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
@@ -44,7 +44,6 @@ def main(arguments: Sequence[str]) -> int:
             results = take_over_found(spark, context, found)
             results += CompactRun(spark, context, registered, fault_point).run(due)
     print(to_json(results))
-    return 0
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from onceover.spark.sql_failure import explain_sql_failure
 log = logging.getLogger("onceover")
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> None:
     """Run until SIGTERM or SIGINT, then finish and commit the batch under way. Exits 0. Starts again, in the same
     process, after a Spark that hung; under spark-submit the process is Spark's own, and ends."""
     parser = argparse.ArgumentParser(prog="ingest.py", description=__doc__)
@@ -48,7 +48,6 @@ def main(arguments: Sequence[str]) -> int:
         log.error("%s; ingest starts again", error)
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-    return 0
 
 
 def _ingest(name: str, stop: threading.Event) -> None:

@@ -19,7 +19,7 @@ from onceover.spark.failure import summarize
 from onceover.spark.session import open_session
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> None:
     """Rebuild the ledger in one transaction. Exits 0 when all of raw is in it."""
     parser = argparse.ArgumentParser(prog="rebuild_ledger.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
@@ -33,7 +33,6 @@ def main(arguments: Sequence[str]) -> int:
             except (PySparkException, Py4JError) as error:
                 raise TransientError(f"Spark failed, nothing was written: {summarize(error)}") from error
     print(to_json(result))
-    return 0
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from onceover.quarantine.release_job import ReleasePlan, ReleaseRun
 from onceover.spark.session import open_session
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> None:
     """Land every record that the contract accepts and print counts by window as JSON. Exits 0 when all have landed."""
     parser = argparse.ArgumentParser(prog="release.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
@@ -57,7 +57,6 @@ def main(arguments: Sequence[str]) -> int:
             }
         )
     )
-    return 0
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from onceover.repair.read_again import run_read_again
 from onceover.spark.session import open_session
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> None:
     """Repair the request's windows; failures and their reasons are in the ledger. Exits 0 even where windows failed."""
     parser = argparse.ArgumentParser(prog="repair.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
         request = repair_requests.read_request(ledger, registered.name, chosen.request)
         if not (request.window_starts or list_wanted(ledger, registered.name, request.request_id)):
             print(f"request {request.request_id}: nothing left to repair")
-            return 0
+            return
         context.files.check()
         with open_session(f"onceover repair {registered.name}") as spark:
             run_read_again(spark, context, registered, request.request_id)
@@ -37,7 +37,6 @@ def main(arguments: Sequence[str]) -> int:
         f"request {request.request_id}: {len(request.window_starts)} windows, {outcome.published} repaired, "
         f"{outcome.changed} changed meanwhile, {outcome.failed} failed, {outcome.blocked} of them blocked"
     )
-    return 0
 
 
 if __name__ == "__main__":

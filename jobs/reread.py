@@ -14,7 +14,7 @@ from onceover.repair.read_again import plan_reread, request_reread
 from onceover.spark.session import open_session
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> None:
     """Print the plan and the ID of the repair request as JSON; the request is null if there is nothing to request."""
     parser = argparse.ArgumentParser(prog="reread.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
@@ -34,7 +34,6 @@ def main(arguments: Sequence[str]) -> int:
             if chosen.why:
                 request_id, plan = request_reread(spark, context, registered, plan, chosen.who, chosen.why, dag_run)
     print(to_json({"pipeline": registered.name, **plan.as_dict(), "request_id": request_id}))
-    return 0
 
 
 if __name__ == "__main__":

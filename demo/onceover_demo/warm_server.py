@@ -43,7 +43,8 @@ def _run_child(request: Mapping[str, Any], session: Any) -> int:
     session.stop = lambda self: None
     code = 1
     try:
-        code = _load_main(request["script"])(request["arguments"])
+        _load_main(request["script"])(request["arguments"])
+        code = 0
     except SystemExit as end:
         code = int(end.code or 0)
     except OnceoverError as error:
@@ -54,7 +55,7 @@ def _run_child(request: Mapping[str, Any], session: Any) -> int:
         os._exit(code)
 
 
-def _load_main(script: str) -> Callable[[list[str]], int]:
+def _load_main(script: str) -> Callable[[list[str]], None]:
     spec = importlib.util.spec_from_file_location(script.removesuffix(".py"), home() / "jobs" / script)
     if spec is None or spec.loader is None:
         raise TransientError(f"there is no jobs/{script}")

@@ -22,8 +22,8 @@ class PrintableFormatter(logging.Formatter):
         return "\n".join(map(escape, super().formatException(ei).split("\n")))
 
 
-def run(name: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
-    """Exit with the code that `main` returns for the command line; print an error in one line and exit with its code.
+def run(name: str, main: Callable[[Sequence[str]], object]) -> NoReturn:
+    """Exit with 0 once `main` returns for the command line; print an error in one line and exit with its code.
 
     SIGTERM and Ctrl-C unwind the stack, so that `main` releases its resources, and exit with 143 and 130.
     """
@@ -33,7 +33,8 @@ def run(name: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
     logging.getLogger("onceover").setLevel(logging.INFO)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        sys.exit(main(sys.argv[1:]))
+        main(sys.argv[1:])
+        sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
     except OnceoverError as error:

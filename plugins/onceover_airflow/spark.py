@@ -12,6 +12,7 @@ import psutil
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from onceover.config.airflow import build_master
 from onceover.config.os_user import require_passwd_entry
 from onceover.config.raw_stores import list_raw_stores
 from onceover.errors import ConfigurationError, OnceoverError, TerminalError, TransientError, UsageError
@@ -40,7 +41,8 @@ def driver_environment(connection: Connection, environment: Mapping[str, str]) -
     are addresses only. Raises TerminalError for an address with a password, ConfigurationError for a nameless user.
     """
     require_passwd_entry()
-    master, deploy_mode = master_of(connection), connection.extra_dejson.get("deploy-mode")
+    master = build_master(connection.conn_type, connection.host, connection.port)
+    deploy_mode = connection.extra_dejson.get("deploy-mode")
     if master.startswith(("yarn", "k8s")):
         stores = (name.upper() for name in list_raw_stores())
         names = dict.fromkeys(f"ONCEOVER_{name}" for name in (*_ADDRESSES, *stores))
@@ -54,14 +56,6 @@ def driver_environment(connection: Connection, environment: Mapping[str, str]) -
         **({"PYSPARK_PYTHON": sys.executable} if master.startswith("local") else {}),
         **class_archive.make_driver_options(environment),
     }
-
-
-def master_of(connection: Connection) -> str:
-    """Build the master's URL as SparkSubmitHook does."""
-    host = connection.host or ""
-    if connection.conn_type == "spark" and host and ("://" in host or not connection.port):
-        return host if not connection.port else f"{host}:{connection.port}"
-    return f"{connection.conn_type}://{host}" + (f":{connection.port}" if connection.port else "")
 
 
 def meaning_of_exit(code: int | None, what: str) -> OnceoverError | None:

@@ -14,9 +14,10 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowException
 from tests.programs import write_python_program
 
+from onceover.config.airflow import build_master
 from onceover.errors import ConfigurationError, TerminalError, TransientError
 from onceover_airflow.operators.repair import RepairOperator
-from onceover_airflow.spark import driver_environment, kill_family, master_of, meaning_of_exit
+from onceover_airflow.spark import driver_environment, kill_family, meaning_of_exit
 from onceover_local.stack.process import wait_for
 
 pytestmark = pytest.mark.airflow
@@ -81,7 +82,7 @@ def test_master_is_read_as_the_provider_reads_it(
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connection.as_json())
 
-    assert master_of(connection) == master
+    assert build_master(connection.conn_type, connection.host, connection.port) == master
     assert repair()._get_hook()._connection["master"] == master
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from onceover.audit.store import LedgerStatement
 from onceover.errors import MissingTopicError
 from onceover.kafka.topic import Topic, TopicFacts
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, compute_holes
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect, subtract
 from onceover.model.root_marker import join_origins
 
 
@@ -47,11 +47,11 @@ def plan_log(facts: TopicFacts, statement: LedgerStatement, marked: Mapping[Kafk
         source, earliest = KafkaPartition(facts.generation, number), facts.earliest[number]
         reach = min(max(statement.reaches.get(source, earliest), earliest), end)
         log = OffsetRange(source, earliest, reach)
-        begun = _clip(statement.begun, log)
+        begun = intersect(statement.begun, [log])
         to_read += [*begun, OffsetRange(source, reach, end)]
         start = max(earliest, join_origins([marked, statement.origins])[source]) if source in marked else earliest
         if start < reach:
-            to_audit += _subtract(OffsetRange(source, start, reach), [*begun, *_clip(statement.unreadable, log)])
+            to_audit += subtract([OffsetRange(source, start, reach)], [*begun, *statement.unreadable])
     return LogPlan(tuple(to_audit), coalesce(to_read))
 
 
@@ -79,17 +79,3 @@ def is_log_whole(facts: TopicFacts, statement: LedgerStatement, marked: Mapping[
         earliest <= marked.get(KafkaPartition(facts.generation, number), 0)
         for number, earliest in facts.earliest.items()
     )
-
-
-def _clip(ranges: Iterable[OffsetRange], whole: OffsetRange) -> list[OffsetRange]:
-    return [
-        OffsetRange(whole.source, max(piece.start, whole.start), min(piece.end, whole.end))
-        for piece in ranges
-        if piece.overlaps(whole)
-    ]
-
-
-def _subtract(whole: OffsetRange, taken: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """Return the pieces of the range that none of `taken` holds."""
-    behind = OffsetRange(whole.source, whole.end, whole.end + 1)
-    return compute_holes({whole.source: whole.start}, [*_clip(taken, whole), behind])

@@ -33,7 +33,7 @@ class LazyCommand(TyperCommand):
         return self.load().make_context(*arguments, **named)
 
 
-def list_commands(package: str, names: Iterable[str], panel: str | None = None) -> dict[str, AnyCommand]:
+def list_commands(package: str, names: Iterable[str], panel: str | None = None) -> dict[str, Any]:
     """Return the commands in the modules of a package: accept-loss is in accept_loss.py."""
     return {name: LazyCommand(name, f"{package}.{name.replace('-', '_')}", panel) for name in names}
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from onceover.model.offsets import OffsetRange
+from onceover.model.offsets import OffsetRange, intersect, subtract
 
 
 class Reason(StrEnum):
@@ -79,31 +79,14 @@ def classify_gaps(
     """Return the gaps of a range within the log: `delivered` are the runs that a reader at the pipeline's isolation
     level gets, `uncommitted` those of a reader of uncommitted records. Both are disjoint and in order, and may reach
     beyond the range."""
-    empty = Reason.COMPACTED if compacted else Reason.MARKER
-    gaps: list[Gap] = []
-    for left in _cut(inside, _select_overlapping(delivered, inside), Reason.LOST, gaps):
-        for rest in _cut(left, _select_overlapping(uncommitted, left), Reason.ABORTED, gaps):
-            gaps.append(Gap(rest, empty))
-    return tuple(sorted(gaps))
+    lost = intersect(_select_overlapping(delivered, inside), [inside])
+    aborted = subtract(intersect(_select_overlapping(uncommitted, inside), [inside]), lost)
+    empty = subtract([inside], [*lost, *aborted])
+    by_reason = {Reason.LOST: lost, Reason.ABORTED: aborted, Reason.COMPACTED if compacted else Reason.MARKER: empty}
+    return tuple(sorted(Gap(each, reason) for reason, ranges in by_reason.items() for each in ranges))
 
 
 def _select_overlapping(runs: Sequence[OffsetRange], inside: OffsetRange) -> Sequence[OffsetRange]:
     """Return those of the disjoint runs, in order, that overlap the range."""
     first = bisect_right(runs, inside.start, key=lambda run: run.end)
     return runs[first : bisect_left(runs, inside.end, key=lambda run: run.start)]
-
-
-def _cut(whole: OffsetRange, runs: Iterable[OffsetRange], reason: Reason, gaps: list[Gap]) -> Sequence[OffsetRange]:
-    """Append the runs to `gaps` with that reason; return the ranges between them."""
-    rest: list[OffsetRange] = []
-    at = whole.start
-    for run in runs:
-        start, end = max(run.start, whole.start), min(run.end, whole.end)
-        if start > at:
-            rest.append(OffsetRange(whole.source, at, start))
-        if start < end:
-            gaps.append(Gap(OffsetRange(whole.source, start, end), reason))
-        at = max(at, end)
-    if at < whole.end:
-        rest.append(OffsetRange(whole.source, at, whole.end))
-    return rest

@@ -47,6 +47,7 @@ class OffsetStore(Protocol):
 
     def close(self) -> None:
         """Close connections, if there are any; no method may be called afterwards."""
+        return
 
 
 class CorruptOffsetsError(TerminalError):

@@ -189,7 +189,8 @@ class _Check:
     def _find_type(self, seen: DataFrame, key: str, sql: str) -> DataType | None:
         """Return the SQL's type, or None after adding its mistake."""
         try:
-            written = _list_classes(self._spark._jsparkSession.sessionState().sqlParser().parseExpression(sql).toJSON())
+            parsed = self._spark._jsparkSession.sessionState().sqlParser().parseExpression(sql)
+            written = _list_classes(parsed.toJSON())
             plan = analyze_plan(self._spark, seen, sql)
         except PySparkException as error:
             names = "key (STRING), value and kafka_timestamp (TIMESTAMP)"
@@ -200,7 +201,7 @@ class _Check:
         special = _SPECIAL.search(sql)
         if any(name.endswith("Star") for name in written):
             self._refuse(key, f"{_shorten(sql)} names all columns at once", "name the columns to use")
-        elif written & {"Alias", "MultiAlias"} and not _is_inner_alias(sql, self._spark):
+        elif str(parsed.nodeName()) in ("Alias", "MultiAlias"):  # of the whole, not inside, as in named structs
             self._refuse(key, f"{_shorten(sql)} gives itself a name", "leave out AS; the name is the TOML's key")
         elif not one_record or any("Subquery" in name or name == "Exists" for name in within):
             what = "needs other records: an aggregate, window or generator function, or a subquery"
@@ -273,14 +274,6 @@ def _list_classes(tree: str) -> set[str]:
         elif isinstance(node, list):
             waiting.extend(node)
     return classes
-
-
-def _is_inner_alias(sql: str, spark: SparkSession) -> bool:
-    """Return whether the alias is inside the expression, as in named structs, and not of the whole."""
-    return str(spark._jsparkSession.sessionState().sqlParser().parseExpression(sql).nodeName()) not in (
-        "Alias",
-        "MultiAlias",
-    )
 
 
 def _extract_reason(error: PySparkException) -> str:

@@ -16,17 +16,14 @@ def format_copy_lines(aggregated: DataFrame, names: Sequence[str]) -> Iterator[s
 
     The driver never holds more than one Spark partition of aggregated rows.
     """
+    window = F.date_format(F.timestamp_millis("window_ms"), "yyyy-MM-dd HH:mm:ss'+00'")
     text = aggregated.select(
-        F.concat_ws("\t", _format_window(), *(_format_value(aggregated, name) for name in names)).alias("line")
+        F.concat_ws("\t", window, *(_format_value(aggregated, name) for name in names)).alias("line")
     )
     # Not DataFrame.toLocalIterator: Spark 4.2.0 starts its jobs after the end of their query, and so keeps the jobs and
     # all that they refer to until the driver ends: in ingest, a leak with each batch.
     for row in text.rdd.toLocalIterator():
         yield row.line
-
-
-def _format_window() -> Column:
-    return F.date_format(F.timestamp_millis("window_ms"), "yyyy-MM-dd HH:mm:ss'+00'")
 
 
 def _format_value(rows: DataFrame, name: str) -> Column:

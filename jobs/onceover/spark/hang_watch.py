@@ -33,9 +33,9 @@ def end_hung_spark(spark: SparkSession, offsets: int) -> Iterator[None]:
     def look() -> None:
         jvm, is_local = _find_jvm(spark), str(spark.sparkContext.master).startswith("local")
         allowed = CPU_SECONDS + CPU_SECONDS_AN_OFFSET * offsets
-        began, cpu_began = monotonic(), _read_cpu_seconds(jvm)
+        began, cpu_began = monotonic(), read_cpu_seconds(jvm)
         while not over.wait(_LOOK_SECONDS):
-            cpu, seconds = _read_cpu_seconds(jvm) - cpu_began, monotonic() - began
+            cpu, seconds = read_cpu_seconds(jvm) - cpu_began, monotonic() - began
             if (cpu > max(allowed, LEAST_LOAD * seconds)) if is_local else (seconds > ON_CLUSTER_SECONDS):
                 killed.set()
                 jvm.kill()
@@ -62,6 +62,7 @@ def _find_jvm(spark: SparkSession) -> psutil.Process:
     return psutil.Process(jvm.java.lang.ProcessHandle.current().pid())
 
 
-def _read_cpu_seconds(jvm: psutil.Process) -> float:
+def read_cpu_seconds(jvm: psutil.Process) -> float:
+    """Return the processor time that the JVM has taken. Raises NoSuchProcess if it has ended."""
     times = jvm.cpu_times()
     return float(times.user + times.system)

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import DateType, StringType, StructType, TimestampType
 
 from onceover.lines.line_reference import MAX_EVENT_MS
 from onceover.model.contract import SKIPPED, Contract, Measure, list_written_measures
 from onceover.model.poison import SQL_FAILED, PoisonRecord
+from onceover.spark.catalyst import to_column, to_expression
 from onceover.spark.contract_check import CheckedContract, analyze_contract
 from onceover.spark.contract_sql import make_visible, read_sql
 from onceover.spark.field_path import FieldPath, find_paths
@@ -93,14 +93,18 @@ def _show_to_sql(
     """Return all columns under names of our own, those that the contract's SQL sees, and the fault of each record."""
     carried = [f"{_CARRIED}{name}" for name in records.columns]
     known = find_reason(records.columns, poison, _CARRIED)
-    fault, text = _find_fault(records.sparkSession, contract, checked), _read_text(contract)
+    spark, is_json, own_text = records.sparkSession, contract.format == "json", _quote(f"{_OWN}text")
+    fault, text = _find_fault(spark, contract, checked), _read_text(contract)
+    value = _plan_fields(spark, checked.schema)[0] if is_json else own_text
+    if contract.format == "binary":
+        value = _quote(f"{_CARRIED}value")
     if known is not None:
         fault, text = F.coalesce(known, fault), F.when(known.isNull(), text)
     return (
         records.select(*(F.col(f"`{name}`").alias(own) for name, own in zip(records.columns, carried, strict=True)))
         .withColumns({f"{_OWN}text": text, f"{_OWN}is_null": _quote(f"{_CARRIED}value").isNull()})
-        .withColumn(f"{_OWN}parsed", _parse(contract, checked))
-        .withColumn(f"{_OWN}value", _read_value(records.sparkSession, contract, checked))
+        .withColumn(f"{_OWN}parsed", parse_document(own_text, checked.schema) if is_json else own_text)
+        .withColumn(f"{_OWN}value", value)
         .select(*map(_quote, carried), *_select_visible(), fault.alias(f"{_OWN}fault"))
     )
 
@@ -121,19 +125,6 @@ def _read_text(contract: Contract) -> Column:
     if contract.format == "json":
         return F.when(F.is_valid_utf8(text) & (F.spark_partition_id() >= 0), wrap(text))
     return F.when(F.is_valid_utf8(text), text)
-
-
-def _parse(contract: Contract, checked: CheckedContract) -> Column:
-    """Return the document of a json value; null where unreadable."""
-    text = _quote(f"{_OWN}text")
-    return parse_document(text, checked.schema) if contract.format == "json" else text
-
-
-def _read_value(spark: SparkSession, contract: Contract, checked: CheckedContract) -> Column:
-    """Return the SQL's `value`."""
-    if contract.format == "json":
-        return _plan_fields(spark, checked.schema)[0]
-    return _quote(f"{_CARRIED}value" if contract.format == "binary" else f"{_OWN}text")
 
 
 def _select_visible() -> list[Column]:
@@ -189,7 +180,7 @@ def _evaluate(spark: SparkSession, contract: Contract, checked: CheckedContract)
     keeps Spark from pushing a filter on `reason`, with all of this in it, below the parser.
     """
     values = list_values(spark, contract, checked)
-    tried = [_try_eval(F.struct(value.alias("value"))).alias(name) for name, value in values.items()]
+    tried = [_try_eval(spark, F.struct(value.alias("value"))).alias(name) for name, value in values.items()]
     return F.when(_quote(f"{_OWN}fault").isNull() & (F.spark_partition_id() >= 0), F.struct(*tried))
 
 
@@ -223,11 +214,9 @@ def _cast_input(read: Callable[[str], Column], measure: Measure, checked: Checke
     return read(measure.sql).cast(checked.inputs[measure.name])
 
 
-def _try_eval(column: Column) -> Column:
-    jvm = SparkContext._active_spark_context._jvm  # type: ignore[union-attr]
-    classic = jvm.org.apache.spark.sql.classic.ExpressionUtils  # type: ignore[union-attr]
-    tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(classic.expression(column._jc))  # type: ignore[union-attr]
-    return ClassicColumn(classic.column(tried))
+def _try_eval(spark: SparkSession, column: Column) -> Column:
+    jvm: Any = spark._jvm
+    return to_column(spark, jvm.org.apache.spark.sql.catalyst.expressions.TryEval(to_expression(spark, column)))
 
 
 def _find_reason(contract: Contract, checked: CheckedContract) -> Column:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from math import isqrt
 from time import monotonic
-from typing import Final, Self
+from typing import IO, Final, Self
 
 import psutil
 
@@ -27,6 +27,7 @@ from onceover.kafka.child_read import build_environment
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import SQL_FAILED, SQL_TOO_SLOW, PoisonRecord
 from onceover.spark import poison_probe
+from onceover.spark.hang_watch import read_cpu_seconds
 from onceover.spark.interpret import name_values
 from onceover.spark.poison_probe import ID, ProbeRequest, Unit
 from onceover.spark.session import UNDER_SUBMIT
@@ -128,6 +129,9 @@ def _cut(whole: OffsetRange, start: int) -> Iterator[Unit]:
 class _Probe:
     """A process of `poison_probe`, started again after it died or was killed."""
 
+    _units: IO[bytes]
+    _answers: IO[bytes]
+
     def __init__(self, asked: ProbeRequest) -> None:
         self._asked = asked
         self._process: subprocess.Popen[bytes] | None = None
@@ -168,15 +172,14 @@ class _Probe:
         return replace(found, source=KafkaPartition(generation, kafka_partition), offset=offset)
 
     def _ask(self, unit: Unit) -> bytes | _Failure:
-        process = self._process or self._start()
-        if process.stdin is None or self._jvm is None:
-            raise ValueError("a process without pipes")
+        if self._process is None:
+            self._start()
         with suppress(OSError):  # it died: there will be no answer
-            process.stdin.write(json.dumps(astuple(unit)).encode() + b"\n")
-            process.stdin.flush()
-        return self._wait(process, self._jvm)
+            self._units.write(json.dumps(astuple(unit)).encode() + b"\n")
+            self._units.flush()
+        return self._wait()
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> None:
         environment = {name: value for name, value in build_environment().items() if name not in _OF_SUBMIT}
         self._process = process = subprocess.Popen(
             [sys.executable, "-m", poison_probe.__name__],
@@ -188,30 +191,28 @@ class _Probe:
         )
         if process.stdin is None or process.stdout is None:
             raise ValueError("a process without pipes")
-        pickle.dump(self._asked, process.stdin)
-        process.stdin.flush()
-        answer = self._wait(process, None)
+        self._units, self._answers = process.stdin, process.stdout
+        pickle.dump(self._asked, self._units)
+        self._units.flush()
+        answer = self._wait()
         if isinstance(answer, _Failure):
             self._kill()
             raise TransientError(f"the search for a poison record does not start: {answer.error}")
         pid, self._lines = json.loads(answer)
         self._jvm = psutil.Process(pid)
-        return process
 
-    def _wait(self, process: subprocess.Popen[bytes], jvm: psutil.Process | None) -> bytes | _Failure:
+    def _wait(self) -> bytes | _Failure:
         """Return the process's next line; how it failed if it dies, or works for too long."""
-        if process.stdout is None:
-            raise ValueError("a process without pipes")
-        began, until = _read_cpu_seconds(jvm), monotonic() + _STALL_SECONDS
+        began, until = _read_cpu_seconds(self._jvm), monotonic() + _STALL_SECONDS
         with selectors.DefaultSelector() as ready:
-            ready.register(process.stdout, selectors.EVENT_READ)
+            ready.register(self._answers, selectors.EVENT_READ)
             while not ready.select(_POLL_SECONDS):
-                if jvm is not None and _read_cpu_seconds(jvm) - began > MAX_CPU_SECONDS:
+                if _read_cpu_seconds(self._jvm) - began > MAX_CPU_SECONDS:
                     why = f"not evaluated within {MAX_CPU_SECONDS:.0f} s of processor time"
                     return _Failure(SQL_TOO_SLOW, why, is_end=True)
                 if monotonic() > until:
                     raise TransientError(f"the search for a poison record got no answer for {_STALL_SECONDS:.0f} s")
-        line = process.stdout.readline()
+        line = self._answers.readline()
         return line if line.endswith(b"\n") else _Failure(SQL_FAILED, "Spark's JVM died of it", is_end=True)
 
     def _kill(self) -> None:
@@ -225,9 +226,6 @@ class _Probe:
 
 
 def _read_cpu_seconds(jvm: psutil.Process | None) -> float:
-    if jvm is None:
-        return 0.0
     with suppress(psutil.NoSuchProcess):
-        times = jvm.cpu_times()
-        return float(times.user + times.system)
+        return read_cpu_seconds(jvm) if jvm else 0.0
     return 0.0

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
+from onceover.model.batch_plan import plan_ranges
 from onceover.model.contract import SKIPPED, Contract
 from onceover.model.offsets import KafkaPartition, OffsetRange, subtract
 from onceover.model.poison import PoisonRecord
@@ -73,16 +74,11 @@ class TopicSample:
 
 
 def plan_sample(facts: TopicFacts, most: int) -> tuple[OffsetRange, ...]:
-    """Return the last offsets of each Kafka partition, together at most `most`: as many of each, and what one does not
-    have, more of the others."""
-    held = sorted((facts.end[p] - facts.earliest[p], p) for p in facts.end)
-    ranges = []
-    for done, (offsets, p) in enumerate(held):
-        share = min(offsets, most // (len(held) - done))
-        most -= share
-        if share:
-            ranges.append(OffsetRange(KafkaPartition(facts.generation, p), facts.end[p] - share, facts.end[p]))
-    return tuple(sorted(ranges, key=lambda each: each.source))
+    """Return the last offsets of each Kafka partition, together at most `most`, shared as a batch's are."""
+    held = {p: facts.end[p] - facts.earliest[p] for p in facts.end}
+    shares = plan_ranges(facts.generation, dict.fromkeys(held, 0), held, most)
+    ends = [facts.end[share.source.kafka_partition] for share in shares]
+    return tuple(OffsetRange(share.source, end - len(share), end) for share, end in zip(shares, ends, strict=True))
 
 
 def sample_topic(

@@ -105,7 +105,8 @@ def _build(app_name: str) -> SparkSession:
     logging.getLogger().addFilter(_keep_log_record)
     if SparkContext._gateway is None:  # before its start, SparkConf lacks the options of spark-submit
         with _defer_signals(), keep_files_private(), filter_messages() as stderr:
-            SparkContext._ensure_initialized(gateway=launch_gateway(popen_kwargs={"stderr": stderr}))
+            gateway = launch_gateway(popen_kwargs={"stderr": stderr})  # type: ignore[no-untyped-call]
+            SparkContext._ensure_initialized(gateway=gateway)
     given = SparkConf()
     softly = _UNLESS_GIVEN | _choose_doors(str(given.get("spark.master", "local")))
     builder = SparkSession.builder.appName(app_name)

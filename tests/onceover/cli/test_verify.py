@@ -8,7 +8,7 @@ from onceover.model.window import Window
 WINDOW = Window.at(datetime(2026, 3, 1, 12, tzinfo=UTC), 5)
 
 
-def test_wrong_rows_are_rebuilt_by_force_and_wrong_raw_is_read_again() -> None:
+def test_wrong_rows_are_rebuilt_and_wrong_raw_is_read_again() -> None:
     command = "`onceover repair things --from 2026-03-01T12:00Z --to 2026-03-01T12:05Z --force --reason"
     assert command in describe_repair("things", WINDOW, is_raw_right=True)
     said = describe_repair("things", WINDOW, is_raw_right=False)

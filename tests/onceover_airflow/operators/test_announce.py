@@ -33,7 +33,11 @@ def run(monkeypatch: pytest.MonkeyPatch, found: list[Announcement]) -> tuple[Any
     asked: list[Any] = []
 
     def answer(result: Any) -> Callable[..., Any]:
-        return lambda *given: (asked.append(given), result)[1]
+        def call(*given: Any) -> Any:
+            asked.append(given)
+            return result
+
+        return call
 
     monkeypatch.setattr(context_module, "open_ledger", lambda purpose: nullcontext("the ledger"))
     monkeypatch.setattr(announce, "collect_announcements", answer(found))

@@ -31,50 +31,36 @@ HOSTILE: Final = "'\"><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7*
 AT: Final = datetime(2013, 1, 5, 14, tzinfo=UTC)
 WINDOW: Final = Window.at(AT, 60)
 SPAN: Final = WindowRange(WINDOW.start, WINDOW.end, 60)
-ROW: Final = {
-    "start": AT,
-    "end": WINDOW.end,
-    "state": HOSTILE,
-    "reason": HOSTILE,
-    "finished_at": AT,
-    "blocked": True,
-    "before": 1,
-    "after": 2,
-    "window_state": HOSTILE,
-}
+
+
+class Shown(dict[str, Any]):
+    """What a page shows: each value that is not named here is hostile."""
+
+    def __missing__(self, key: str) -> str:
+        return HOSTILE
+
+
+ROW: Final = Shown(start=AT, end=WINDOW.end, finished_at=AT, blocked=True, before=1, after=2)
 TAKEN: Final = Taking(AT, WINDOW.end, 1, HOSTILE, HOSTILE, HOSTILE, AT)
-FINDING: Final = {"kind": HOSTILE, "what": HOSTILE, "how": HOSTILE, "first_seen_at": AT, "since": AT}
-KNOWN: Final = {
-    "state": HOSTILE,
-    "sentence": HOSTILE,
-    "verdict": HOSTILE,
-    "notes": [HOSTILE],
-    "findings_of_pipeline": [FINDING],
-    "findings": [FINDING, {"kind": "late", "what": HOSTILE, "how": HOSTILE}],  # the second has just been judged
-    "next_steps": [{"text": HOSTILE, "command": HOSTILE}],
-    "counts": {"lines": 2, "distinct": None, "counted": 2, "certified": None},
-    "certificate_text": HOSTILE,
-    "certificate_rests_on_text": HOSTILE,
-    "places": [HOSTILE],
-    "ledger": {
+FINDING: Final = Shown(first_seen_at=AT, since=AT)
+LANDING: Final = Shown(
+    landing_id=1, batch_id=1, byte_start=0, byte_end=9, records=1, landed_at=AT, offset_ranges=[[HOSTILE, 0, 0, 1]]
+)
+KNOWN: Final = Shown(
+    notes=[HOSTILE],
+    findings_of_pipeline=[FINDING],
+    findings=[FINDING, {"kind": "late", "what": HOSTILE, "how": HOSTILE}],  # the second has just been judged
+    next_steps=[Shown()],
+    counts={"lines": 2, "distinct": None, "counted": 2, "certified": None},
+    places=[HOSTILE],
+    ledger={
         "taken": [TAKEN],
-        "losses": [{"text": HOSTILE}],
-        "repairs": [{"text": HOSTILE, "request_id": 7, "before": {"revision": 1}}],
-        "landings": [
-            {
-                "landing_id": 1,
-                "batch_id": 1,
-                "byte_start": 0,
-                "byte_end": 9,
-                "records": 1,
-                "landed_at": AT,
-                "text": HOSTILE,
-                "offset_ranges": [[HOSTILE, 0, 0, 1]],
-            }
-        ],
+        "losses": [Shown()],
+        "repairs": [Shown(request_id=7, before={"revision": 1})],
+        "landings": [LANDING],
         "left_out": {"landings": 0},
     },
-}
+)
 
 
 class _Planned:

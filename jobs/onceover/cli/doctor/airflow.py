@@ -15,7 +15,7 @@ import requests
 
 from onceover.cli.doctor.outcome import SECONDS, Outcome, get_json
 from onceover.config import endpoints
-from onceover.config.airflow import POOL
+from onceover.config.airflow import POOL, build_master
 from onceover.config.endpoints import address
 from onceover.errors import UnreachableError
 
@@ -80,10 +80,8 @@ def _check_connection(where: str, http: requests.Session | None, name: str) -> O
 
 
 def _judge(name: str, how: str, connection: tuple[str, str | None, int | None]) -> Outcome:
-    """Return whether spark-submit can use the connection, with the master composed as SparkSubmitHook does."""
-    kind, host, port = connection[0], connection[1] or "", connection[2]
-    master = host if kind == "spark" and host and ("://" in host or not port) else f"{kind}://{host}"
-    master += f":{port}" if port else ""
+    """Return whether spark-submit can use the connection."""
+    master = build_master(*connection)
     if _MASTER.fullmatch(master):
         return Outcome("Airflow", "fine", f"connection {name} ({how}) is {master}")
     what = (
