@@ -17,7 +17,7 @@ from tests.integration.cutover import (
 from tests.integration.extras import accept_loss, repair
 from tests.integration.lane import Lane, Lanes, Rows, event
 from tests.integration.other_ledger import copy_ledger
-from tests.integration.planted_failures import append, count_certified, expire, list_gaps, minutes
+from tests.integration.planted_failures import append, count_certified, expire, list_gaps, lose_ledger, minutes
 from tests.integration.program import run
 from tests.integration.releases import accept_nameless, make_nameless, release
 from tests.integration.releases import compute_expected as compute_released
@@ -29,10 +29,6 @@ from onceover.model.offsets import KafkaPartition
 from onceover.model.window import format_moment
 
 pytestmark = [pytest.mark.stack, pytest.mark.largest]
-
-
-def lose_ledger() -> None:
-    lose_ledger()
 
 
 def list_contract_files(lane: Lane) -> list[str]:
