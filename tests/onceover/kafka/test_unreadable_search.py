@@ -133,6 +133,7 @@ def test_record_between_damaged_batches_is_not_named(broker: Broker, topic: str,
 
 
 @pytest.mark.stack
+@pytest.mark.rare
 def test_batch_that_a_client_fetches_without_end_is_named(broker: Broker, topic: str) -> None:
     source = broker.source(topic, stall_seconds=3)
     broker.produce(topic, [b"a"])
