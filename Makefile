@@ -38,7 +38,7 @@ up: setup ## Start the embedded Kafka, HDFS, PostgreSQL and Airflow; they stay u
 down: setup ## Stop what `make up` started; its data stays
 	@$(BIN)/onceover stack down
 
-test: setup ## Prove every main behaviour on the real parts, in half an hour: fast tests first, then two lanes
+test: setup ## Prove every main behaviour on the real parts, in a quarter of an hour: fast tests first, then two lanes
 	@$(MAKE) $(BESIDE) test-quick test-model
 	@$(MAKE) $(BESIDE) test-pipelines test-airflow
 	@$(SAY_SECONDS)
@@ -61,7 +61,7 @@ test-airflow: # Airflow waits more than it works, so it shares the cores with th
 	@$(PYTEST) -q -m "airflow and stack and not rare" $(NAMED)
 	@$(SAY_SECONDS)
 
-test-faults: setup ## The rest, three quarters of an hour: kills and outages one by one, clusters, each other way to fail
+test-faults: setup ## The rest, half an hour: kills and outages one by one, clusters, each other way to fail
 	@$(MAKE) $(BESIDE) test-rare-pipelines test-rare-parts
 	@$(SAY_SECONDS)
 
