@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 def test_driver_whose_spark_hangs_is_replaced_once_it_is_killed(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes()
     produce(lane, range(10))
-    # Cold: a call that the JVM answers to nobody would be taken for the answer to the next call of a shared one.
+    # Cold: on a shared JVM the next job would take the late answer to this one's call for its own.
     ingest = hold(jobs("ingest.py", "--pipeline", lane.name, cold=True), Step.BEGUN)
     (jvm,) = (p for p in psutil.Process(ingest.pid).children() if "java" in p.name())
     jvm.suspend()
