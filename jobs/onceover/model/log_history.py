@@ -144,11 +144,11 @@ def _list_same(spans: Sequence[EpochSpan], epoch: int | None) -> list[OffsetRang
 
 def _find_other(probe: Probe, low: int, epoch: int, end: int) -> int:
     """Return, by bisection, the first offset from `low` to before `end` from which on the next record is of another
-    epoch, `end` if there is none. The record at `low` is of this epoch."""
+    epoch, or there is none; `end` without such an offset. The record at `low` is of this epoch."""
 
     def is_other(offset: int) -> bool:
         found = probe(offset)
-        return found is not None and found[1] != epoch
+        return found is None or found[1] != epoch
 
     high = end - 1
     if not is_other(high):

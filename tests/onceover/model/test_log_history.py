@@ -112,6 +112,11 @@ def test_offsets_without_records_join_ranges_of_one_epoch() -> None:
     assert join_spans(ranges) == [span(0, 9, 1), span(9, 12, 2), span(20, 21, 2)]
 
 
+def test_cut_before_offsets_without_records_is_found() -> None:
+    log = [1, 1, 1, 1, 1, 2, None]
+    assert find_divergence([span(0, 7, 1)], [OffsetRange(AT, 0, 7)], make_probe(log)) == 5
+
+
 def test_twenty_thousand_spans_cost_two_reads_each() -> None:
     landed = [span(n, n + 2, n) for n in range(0, 40_000, 2)]
     seen: list[int] = []
