@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from tests.faults.ends import end_lease
+from tests.integration.events import NOON_MS, event
 from tests.integration.extras import die_after, land, repair, sum_up
-from tests.integration.lane import NOON_MS, Lanes, event
+from tests.integration.lane import Lanes
 from tests.integration.planted_failures import count_certified
 
 from onceover.fault_points import Step

@@ -10,8 +10,9 @@ from datetime import datetime
 
 import pytest
 from tests.faults.ends import end_lease
+from tests.integration.events import event
 from tests.integration.extras import repair
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.other_ledger import open_server
 from tests.integration.planted_failures import count_certified
 

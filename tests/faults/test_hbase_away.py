@@ -10,8 +10,9 @@ import happybase
 import pytest
 from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import assert_counts_once, fail_attempt, go_on
+from tests.integration.events import NOON_MS, event
 from tests.integration.extras import produce
-from tests.integration.lane import NOON_MS, Lanes, event
+from tests.integration.lane import Lanes
 from tests.integration.lane_fixtures import put_on_hbase
 from tests.integration.planted_failures import count_certified, land_twice, minutes
 from tests.integration.program import run

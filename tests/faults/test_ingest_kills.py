@@ -10,8 +10,9 @@ import psutil
 import pytest
 from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import end_lease
+from tests.integration.events import event
 from tests.integration.extras import repair
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified
 
 from onceover.config.endpoints import address

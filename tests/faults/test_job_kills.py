@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.faults.conftest import Jobs, hold
 from tests.integration.cutover import assert_proved
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import wait_for_lease_end
 from tests.integration.releases import accept_nameless, compute_expected, count_quarantined, produce_mixed
 

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 
 from onceover.config.endpoints import address, home
 from onceover_local.stack import Stack

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.faults.conftest import Jobs, hold
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.events import NOON_MS, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import land_twice, minutes, spoil
 
 from onceover.config.endpoints import address, home

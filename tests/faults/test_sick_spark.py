@@ -8,8 +8,9 @@ import psutil
 import pytest
 from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import assert_counts_once, pad
+from tests.integration.events import EVENTS, event
 from tests.integration.extras import produce, repair
-from tests.integration.lane import EVENTS, Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified
 
 from onceover.errors import BusyError

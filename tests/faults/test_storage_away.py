@@ -12,8 +12,9 @@ from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import assert_counts_once, fail_attempt, find_datanode, go_on, has_unread_request, pad
 from tests.faults.held_appends import append_held_midway
 from tests.faults.proxy import CutError, Proxy
+from tests.integration.events import event
 from tests.integration.extras import produce
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes
 
 from onceover.config.endpoints import address
 from onceover.errors import TransientError

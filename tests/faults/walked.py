@@ -10,8 +10,9 @@ from random import Random
 from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import end_lease
 from tests.integration.compaction import NOON, expire_window
+from tests.integration.events import NOON_MS, Rows, count_events, event
 from tests.integration.extras import repair
-from tests.integration.lane import NOON_MS, Lane, Rows, count_events, event
+from tests.integration.lane import Lane
 from tests.integration.planted_failures import list_gaps, minutes, replay, skip_to
 from tests.integration.releases import accept_nameless, make_nameless, release
 

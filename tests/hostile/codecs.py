@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 import xxhash
 import zstandard
-from tests.integration.lane import event
+from tests.integration.events import event
 from tests.kafka_batches import CODECS, NOON_MS, RawRecord, compress, encode_records, frame, make_batch
 
 Family = Callable[[Random], list[RawRecord]]

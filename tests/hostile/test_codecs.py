@@ -7,7 +7,8 @@ from functools import partialmethod
 import pytest
 from confluent_kafka import Producer
 from tests.integration.cut_logs import damage_batch, produce_compressed
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.events import NOON_MS, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified
 from tests.integration.program import as_json, run
 from tests.integration.sink_kills import kill_after

@@ -9,7 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from confluent_kafka import Producer
-from tests.integration.lane import Lane, event
+from tests.integration.events import event
+from tests.integration.lane import Lane
 
 from onceover.config.endpoints import address
 from onceover.errors import TransientError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from tests.integration.lane import NOON_MS, Lane, Rows, event
+from tests.integration.events import NOON_MS, Rows, event
+from tests.integration.lane import Lane
 
 from onceover.ingest.cutover import Migration
 from onceover.model.window import from_ms

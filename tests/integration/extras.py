@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane, Lanes, Rows, count_events, event
+from tests.integration.events import NOON_MS, Rows, count_events, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import fail, minutes
 
 from onceover.detection import holes

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from tests.integration.events import NOON_MS, Rows, count_events, event
 from tests.integration.extras import die_after
-from tests.integration.lane import NOON_MS, Lane, Rows, count_events, event
+from tests.integration.lane import Lane
 from tests.integration.planted_failures import append, encode_line, expire, replay
 from tests.own_stack import ROOT
 

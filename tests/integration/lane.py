@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from confluent_kafka import Producer
 from hdfs import InsecureClient
 from pyspark.sql import SparkSession
+from tests.integration.events import NOON_MS, Rows
 from tests.integration.program import run
 from tests.integration.raw_oracles import read_hbase, read_hdfs, read_log
 
@@ -54,50 +55,7 @@ from onceover.repair.read_again import RereadPlan, plan_reread, request_reread, 
 from onceover.spark.contract_check import check_contract
 from onceover.spark.contract_diff import check_change
 
-EVENTS = """
-[contract]
-topic = "{topic}"
-window_minutes = {minutes}
-format = "json"
-schema = "at BIGINT, kind STRING, amount INT"
-required = ["at", "kind"]
-event_time = "value.at"
-[contract.keys]
-kind = "value.kind"
-[contract.measures]
-events = {{ count = "*" }}
-amount_sum = {{ sum = "value.amount" }}
-amount_max = {{ max = "value.amount" }}
-[contract.bounds]
-horizon = "none"
-skew = "none"
-[ingest]
-allowed_lateness = "10m"
-idle_after = "{idle_after}"
-interval = "200ms"
-max_records_per_batch = {most}
-first_start = "{first_start}"
-offset_store = "{offset_store}"
-{more}
-"""
-Rows = dict[tuple[object, ...], tuple[object, ...]]
-"""Measures of aggregates by minutes after noon and keys."""
 _LISTS = ("marker/", "contracts/", "expired/windows.log")
-NOON_MS = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1000)
-
-
-def event(minute: float, kind: str = "a", amount: int = 1) -> bytes:
-    """Return a record of that many minutes after noon."""
-    return json.dumps({"at": NOON_MS + int(minute * 60_000), "kind": kind, "amount": amount}).encode()
-
-
-def count_events(values: Iterable[bytes]) -> Rows:
-    """Return what the aggregates have to be for these records, computed without SQL; a nameless one is of `none`."""
-    amounts: dict[tuple[object, ...], list[int]] = {}
-    for record in map(json.loads, values):
-        key = ((record["at"] - NOON_MS) // 300_000 * 5.0, record.get("kind", "none"))
-        amounts.setdefault(key, []).append(record["amount"])
-    return {key: (len(each), sum(each), max(each)) for key, each in amounts.items()}
 
 
 @dataclass(slots=True)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
-from tests.integration.lane import EVENTS, Lane
+from tests.integration.events import EVENTS
+from tests.integration.lane import Lane
 from tests.own_stack import ROOT
 
 from onceover.config.endpoints import address, pipelines_folder

@@ -8,7 +8,8 @@ from pathlib import Path
 from confluent_kafka import Producer
 from tests.integration.compaction import expire_text, spoil_rows
 from tests.integration.cutover import assert_proved
-from tests.integration.lane import Lane, event
+from tests.integration.events import event
+from tests.integration.lane import Lane
 from tests.integration.planted_failures import count_certified, minutes
 
 from onceover.config.endpoints import address

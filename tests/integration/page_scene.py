@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.chromium import open_chromium
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.page_visits import Visit
 from tests.integration.planted_failures import land_twice
 

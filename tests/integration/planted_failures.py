@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
-from tests.integration.lane import NOON_MS, Lane
+from tests.integration.events import NOON_MS
+from tests.integration.lane import Lane
 from tests.raw_lines import change_record, encode_append
 
 from onceover.config.endpoints import address

@@ -8,7 +8,8 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from tests.integration.cutover import MINUTE_MS
-from tests.integration.lane import NOON_MS, Lane, Rows, count_events, event
+from tests.integration.events import NOON_MS, Rows, count_events, event
+from tests.integration.lane import Lane
 from tests.integration.program import as_json
 
 from onceover.context import open_pipeline

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.events import event
+from tests.integration.lane import Lane
 
 from onceover.fault_points import AnyStep, FaultPoint, Step
 from onceover.model.finding_kinds import Kind

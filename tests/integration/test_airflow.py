@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.chromium import open_chromium
 from tests.conftest import pause_when_all_have_ended
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.events import NOON_MS, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.page_visits import repair_on_page
 from tests.integration.planted_failures import land_twice, replay
 

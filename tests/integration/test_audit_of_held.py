@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.events import NOON_MS, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import append, delete_topic, encode_line, expire, minutes
 from tests.raw_lines import date_record, encode_append
 

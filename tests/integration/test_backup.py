@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 from tests.docs.shell import Shell, shell
 from tests.docs.steps import RESTORES
 from tests.integration.compaction import list_states
+from tests.integration.events import EVENTS, count_events, event
 from tests.integration.extras import accept_loss, repair
-from tests.integration.lane import EVENTS, Lane, count_events, event
+from tests.integration.lane import Lane
 from tests.integration.other_ledger import open_server
 from tests.integration.planted_failures import create_topic, expire, wait_for_lease_end
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.integration.lane import Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lanes
 
 from onceover.ingest import batch_queries, batch_query
 

@@ -9,7 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import list_gaps
 
 from onceover.config.endpoints import address

@@ -14,7 +14,8 @@ from typing import Any
 import psutil
 import pytest
 from tests.integration.compaction import spoil_rows
-from tests.integration.lane import NOON_MS, Lane, Lanes, count_events, event
+from tests.integration.events import NOON_MS, count_events, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, minutes
 from tests.listening import LOOPBACKS, list_heard
 from tests.own_stack import ROOT, embedded

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.integration.lane import Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lanes
 from tests.integration.planted_failures import lose_ledger
 from tests.integration.releases import accept_nameless, make_nameless, release
 

@@ -17,7 +17,8 @@ from tests.integration.compaction import (
     read_compacted,
     spoil_rows,
 )
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import append, backdate, copy_line, land_twice, minutes
 
 from onceover.ledger import expiries

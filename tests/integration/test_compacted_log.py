@@ -6,8 +6,9 @@ import time
 from collections.abc import Sequence
 
 import pytest
+from tests.integration.events import NOON_MS, event
 from tests.integration.extras import die_after, repair
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, fail
 
 from onceover.errors import TransientError

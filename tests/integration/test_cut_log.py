@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from tests.integration.cut_logs import cut_log, damage_batch, land_and_cut, produce_compressed
+from tests.integration.events import NOON_MS, event
 from tests.integration.extras import die_after, repair
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, expire, lose_ledger
 from tests.integration.program import run
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import land_twice
 
 from onceover.detection import deadlines

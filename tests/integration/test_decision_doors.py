@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from tests.airflow_home import DAGS, name_airflow_home
+from tests.integration.events import event
 from tests.integration.extras import repair
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.ledger_backup import back_up, put_back
 from tests.integration.planted_failures import expire, land_twice, skip_to
 from tests.integration.program import run

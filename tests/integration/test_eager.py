@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.integration.lane import Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lanes
 
 from onceover.errors import TransientError
 from onceover.fault_points import FaultPoint

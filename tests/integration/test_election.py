@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.integration.events import event
 from tests.integration.extras import repair
-from tests.integration.lane import Lanes, event
+from tests.integration.lane import Lanes
 from tests.integration.replicated_kafka import FOLLOWER, LEADER, open_replicated_kafka
 
 from onceover.model.finding_kinds import Kind

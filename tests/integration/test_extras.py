@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.integration.compaction import FIVE_PAST, expire_window
+from tests.integration.events import NOON_MS, event
 from tests.integration.extras import (
     Meanwhile,
     accept_loss,
@@ -18,7 +19,7 @@ from tests.integration.extras import (
     repair_now,
     sum_up,
 )
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import append, count_certified, encode_line, expire, list_gaps, minutes
 from tests.raw_lines import change_record, encode_append
 

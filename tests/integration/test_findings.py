@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from tests.integration.compaction import list_states
+from tests.integration.events import NOON_MS, event
 from tests.integration.extras import die_after
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import append, copy_line, encode_line, land_twice, minutes
 
 from onceover.context import PipelineContext

@@ -7,7 +7,8 @@ from contextlib import closing
 from typing import Any, cast
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.events import NOON_MS, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import (
     count_certified,
     delete_topic,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.integration.lane import EVENTS, NOON_MS, Lane, Lanes, event
+from tests.integration.events import EVENTS, NOON_MS, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import land_twice, minutes
 
 from onceover.explain.page.numbers import read_numbers

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.integration.events import event
 from tests.integration.extras import accept_loss, produce, repair, sum_up
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.other_ledger import copy_ledger, make_ledger
 from tests.integration.planted_failures import count_certified, expire, list_gaps, read_certificates, replay
 from tests.integration.program import as_json, run

@@ -16,7 +16,8 @@ from tests.hostile.live_confs import Sent, list_refused, list_spoiled, make_righ
 from tests.hostile.live_oracles import hash_tables, judge_run
 from tests.hostile.texts import CANARY
 from tests.hostile.wrong_confs import list_taken
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import land_twice
 
 from onceover.config.endpoints import address

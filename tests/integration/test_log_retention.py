@@ -13,7 +13,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,
     ResourceType,
 )
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 
 from onceover.cli.doctor import check_kafka, check_postgres
 from onceover.config.endpoints import address

@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.integration.lane import Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lanes
 from tests.integration.planted_failures import land_twice
 from tests.integration.program import run
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from tests.integration.events import NOON_MS, event
 from tests.integration.extras import die_after
-from tests.integration.lane import NOON_MS, Lanes, event
+from tests.integration.lane import Lanes
 from tests.integration.lane_fixtures import put_on_hbase
 from tests.integration.planted_failures import fail, minutes, replay
 

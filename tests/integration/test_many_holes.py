@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import delete_window, expire, list_gaps, lose_ledger, skip_to
 from tests.integration.test_holes import list_batches
 from tests.integration.test_ledger_rebuild import certify

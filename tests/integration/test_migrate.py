@@ -14,8 +14,9 @@ from tests.integration.cutover import (
     produce_both,
     read_all,
 )
+from tests.integration.events import event
 from tests.integration.extras import die_after
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, list_gaps, replay, skip_to
 
 from onceover.errors import ContractChangedError, UsageError

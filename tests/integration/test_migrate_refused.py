@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from tests.integration.cutover import change_contract, compute_expected, list_cutovers
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import land_twice, wait_for_lease_end
 
 from onceover.detection.certify import certify_from_ledger

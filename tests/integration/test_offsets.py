@@ -7,7 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import append, expire, list_gaps, recreate, skip_to
 from tests.raw_lines import change_record, encode_append
 from typer.testing import CliRunner

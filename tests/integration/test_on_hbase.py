@@ -17,7 +17,8 @@ from tests.integration import (
     test_reread,
     test_retention,
 )
-from tests.integration.lane import NOON_MS, Lanes, event
+from tests.integration.events import NOON_MS, event
+from tests.integration.lane import Lanes
 from tests.integration.lane_fixtures import put_on_hbase
 from tests.listening import LOOPBACKS, list_heard
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, expire
 
 from onceover.cli.doctor import check_kafka

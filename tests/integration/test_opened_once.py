@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from tests.airflow_home import DAGS, name_airflow_home
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.open_counts import OpenCounts, count_opens
 from tests.integration.planted_failures import land_twice
 from tests.integration.program import run

@@ -6,7 +6,8 @@ import json
 from decimal import Decimal
 
 import pytest
-from tests.integration.lane import NOON_MS, Lanes
+from tests.integration.events import NOON_MS
+from tests.integration.lane import Lanes
 from tests.integration.planted_failures import replay
 
 pytestmark = [pytest.mark.stack, pytest.mark.largest]

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from tests.integration.lane import EVENTS, Lane, Lanes, event
+from tests.integration.events import EVENTS, event
+from tests.integration.lane import Lane, Lanes
 
 from onceover.errors import TransientError
 from onceover.ingest.driver import Ingest

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.integration.lane import EVENTS, Lanes, event
+from tests.integration.events import EVENTS, event
+from tests.integration.lane import Lanes
 from tests.integration.releases import release
 
 from onceover.cli.doctor import check_kafka

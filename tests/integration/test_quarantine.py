@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 import pytest
-from tests.integration.lane import Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lanes
 from tests.integration.program import as_json, run
 
 pytestmark = pytest.mark.stack

@@ -14,8 +14,9 @@ from tests.integration.cutover import (
     list_ranges,
     produce_both,
 )
+from tests.integration.events import Rows, event
 from tests.integration.extras import accept_loss, repair
-from tests.integration.lane import Lane, Lanes, Rows, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.other_ledger import copy_ledger
 from tests.integration.planted_failures import append, count_certified, expire, list_gaps, lose_ledger, minutes
 from tests.integration.program import run

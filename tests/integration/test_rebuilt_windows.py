@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 from tests.integration.compaction import FIVE_PAST, NOON, expire_text, make_certified_lane, read_compacted, spoil_rows
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.events import NOON_MS, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import (
     append,
     delete_window,

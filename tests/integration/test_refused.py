@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.integration.lane import NOON_MS, Lanes, event
+from tests.integration.events import NOON_MS, event
+from tests.integration.lane import Lanes
 from tests.integration.planted_failures import land_twice, minutes
 
 from onceover.errors import ContractChangedError

@@ -6,8 +6,9 @@ from datetime import datetime
 
 import pytest
 from tests.integration.cutover import MINUTE_MS, assert_proved
+from tests.integration.events import NOON_MS, event
 from tests.integration.extras import Death, accept_loss, die_after, repair
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, expire, lose_ledger, minutes, replay
 from tests.integration.program import as_json, run
 from tests.integration.releases import (

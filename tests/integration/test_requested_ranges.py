@@ -8,7 +8,8 @@ import psycopg
 import pytest
 from tests.conftest import pause_when_all_have_ended
 from tests.integration.compaction import list_states
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.events import NOON_MS, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import land_twice
 
 from onceover.config.airflow import POOL

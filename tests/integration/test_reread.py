@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.integration.compaction import expire_text
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.events import NOON_MS, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import backdate, count_certified, expire, lose_ledger, minutes, spoil
 from tests.integration.program import as_json, run
 

@@ -16,8 +16,9 @@ from tests.integration.compaction import (
     read_compacted,
     spoil_rows,
 )
+from tests.integration.events import event
 from tests.integration.extras import accept_loss, repair
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.other_ledger import copy_ledger
 from tests.integration.planted_failures import expire, lose_ledger, minutes
 from tests.integration.program import as_json, run

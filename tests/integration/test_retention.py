@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from psycopg.types.json import Jsonb
 from tests.integration.compaction import FIVE_PAST, NOON
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import append, backdate, land_twice
 from tests.integration.planted_failures import expire as expire_log
 from tests.integration.program import as_json, run

@@ -9,7 +9,8 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane, Lanes, event
+from tests.integration.events import NOON_MS, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.other_ledger import copy_ledger, make_ledger
 from tests.integration.planted_failures import add_partitions, lose_ledger, minutes
 from tests.integration.planted_failures import expire as expire_log

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.integration.lane import NOON_MS, Lanes, event
+from tests.integration.events import NOON_MS, event
+from tests.integration.lane import Lanes
 from tests.integration.program import as_json, run
 
 from onceover.context import open_ledger

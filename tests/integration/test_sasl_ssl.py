@@ -24,7 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourcePatternType,
     ResourceType,
 )
-from tests.integration.lane import EVENTS, event
+from tests.integration.events import EVENTS, event
 from tests.integration.secure_kafka import PASSWORD, USER, SecureKafka, open_secure_kafka
 
 from onceover.cli.doctor import check_kafka

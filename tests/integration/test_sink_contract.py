@@ -9,7 +9,8 @@ from functools import partial
 
 import pytest
 from tests.integration import test_main_path as main_path
-from tests.integration.lane import Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lanes
 from tests.integration.sink_kills import find_kinds, ingest_under_kills, kill_after
 
 from onceover.fault_points import FaultPoint, Step

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import lose_ledger
 from tests.integration.sink_kills import MISCOUNTED, TRANSACTIONAL, find_kinds, ingest_under_kills, kill_after
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 from tests.integration.cut_logs import land_and_cut
+from tests.integration.events import event
 from tests.integration.extras import repair
-from tests.integration.lane import Lane, Lanes, event
+from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, skip_to
 from tests.integration.releases import accept_nameless, compute_expected, make_nameless, open_release, release
 from tests.integration.sink_kills import MISCOUNTED, TRANSACTIONAL, Killed, KillPoint, find_kinds, kill_after

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import cast
 
 import pytest
-from tests.integration.lane import Lanes, event
+from tests.integration.events import event
+from tests.integration.lane import Lanes
 from tests.integration.planted_failures import count_certified, fail, minutes
 
 from onceover.errors import TransientError

@@ -127,10 +127,9 @@ def _read(
         """,
         {"pipeline": registered.name, **values},
     ).fetchall()
-    fingerprints: dict[datetime, Fingerprint] = {}
-    for version in {row["contract_version"] for row in rows}:  # a certificate states the columns of its contract
-        starts = [row["window_start"] for row in rows if row["contract_version"] == version]
-        fingerprints |= registered.select_version(version).table.fingerprints(connection, starts)
+    fingerprints = registered.read_fingerprints(
+        connection, {row["window_start"]: row["contract_version"] for row in rows}
+    )
     return [
         CertifiedWindow(
             window_start=row["window_start"],

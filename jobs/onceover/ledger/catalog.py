@@ -9,7 +9,7 @@ from datetime import datetime
 from psycopg.types.json import Jsonb
 
 from onceover.errors import ContractChangedError, UsageError
-from onceover.ledger.aggregates import AggregateTable
+from onceover.ledger.aggregates import AggregateTable, Fingerprint
 from onceover.ledger.database import Connection
 from onceover.ledger.poison import list_poison
 from onceover.model.contract import Columns, Contract, Contracts, Cutovers, list_changed_parts
@@ -51,6 +51,17 @@ class RegisteredPipeline:
             raise _migrated(self.name, version)
         contract, columns = self.versions[version - 1]
         return replace(self, contract_version=version, contract=contract, columns=columns)
+
+    def read_fingerprints(
+        self, connection: Connection, versions: Mapping[datetime, int]
+    ) -> dict[datetime, Fingerprint]:
+        """Return the fingerprint of each window's rows now, by the columns of the contract version of its certificate.
+        Raises ContractChangedError for a newer version."""
+        found: dict[datetime, Fingerprint] = {}
+        for version in set(versions.values()):
+            starts = [start for start, own in versions.items() if own == version]
+            found |= self.select_version(version).table.fingerprints(connection, starts)
+        return found
 
     def select_ranges(self, ranges: Sequence[OffsetRange]) -> RegisteredPipeline:
         """Return the pipeline under the one contract version that all of these offsets have."""

@@ -100,13 +100,12 @@ def list_as_certified(
         """,
         [registered.name, list(starts)],
     ).fetchall()
-    found: set[datetime] = set()
-    for version in {row["contract_version"] for row in rows}:  # a certificate states the columns of its contract
-        stated = {row["window_start"]: Fingerprint(row["aggregate_rows"], row["aggregate_hash"])
-                  for row in rows if row["contract_version"] == version}  # fmt: skip
-        now = registered.select_version(version).table.fingerprints(connection, list(stated))
-        found |= {start for start, rows_then in stated.items() if now[start] == rows_then}
-    return frozenset(found)
+    now = registered.read_fingerprints(connection, {row["window_start"]: row["contract_version"] for row in rows})
+    return frozenset(
+        row["window_start"]
+        for row in rows
+        if now[row["window_start"]] == Fingerprint(row["aggregate_rows"], row["aggregate_hash"])
+    )
 
 
 def expire_lost(

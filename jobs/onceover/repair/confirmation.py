@@ -9,7 +9,6 @@ from typing import Any
 
 from onceover.context import PipelineContext
 from onceover.ledger import repair_requests
-from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import revoke
 from onceover.ledger.database import Connection
@@ -119,10 +118,7 @@ def _confirm_chunk(
         """,
         [request_id, registered.name, starts],
     ).fetchall()
-    found: dict[datetime, Fingerprint] = {}
-    for version in {row["contract_version"] for row in rows}:
-        of_version = [row["window_start"] for row in rows if row["contract_version"] == version]
-        found |= registered.select_version(version).table.fingerprints(connection, of_version)
+    found = registered.read_fingerprints(connection, {row["window_start"]: row["contract_version"] for row in rows})
     for row in rows:
         reread = found[row["window_start"]]
         same = (reread.rows, reread.hash) == (row["aggregate_rows"], row["aggregate_hash"])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from tests.integration.lane import NOON_MS, Lane
+from tests.integration.events import NOON_MS
+from tests.integration.lane import Lane
 from tests.protocol.raw.held import minute_of, start_of, value_of
 from tests.protocol.raw.lines import FOREIGN, FRAGMENT, OFFSETS, Line, Lines, record_of
 from tests.raw_lines import date_record, encode_append

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.events import NOON_MS, event
+from tests.integration.lane import Lane
 from tests.protocol.raw.kafka_log import read_log
 from tests.protocol.raw.lines import FOREIGN, OFFSETS, WINDOWS, Line, Records, record_of, shown, window_of
 

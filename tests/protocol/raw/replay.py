@@ -16,7 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane
+from tests.integration.events import NOON_MS
+from tests.integration.lane import Lane
 from tests.integration.ledger_backup import back_up, restore
 from tests.integration.other_ledger import make_ledger
 from tests.integration.planted_failures import minutes, wait_for_lease_end
