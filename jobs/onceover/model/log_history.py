@@ -76,8 +76,9 @@ def join_spans(spans: Iterable[EpochSpan]) -> list[EpochSpan]:
 
 def find_divergence(landed: Iterable[EpochSpan], current: Iterable[OffsetRange], probe: Probe) -> int | None:
     """Return the first of the `current` offsets from which on the log's next record has a leader epoch under which none
-    `landed` there; None if there is none. An unknown epoch is any."""
-    groups = _group_by_epoch(landed)
+    `landed` there; None if there is none. An unknown epoch is any. Reads two records for each change of epochs, however
+    many ranges without records divide what landed."""
+    groups = _group_by_epoch(join_spans(sorted(landed, key=lambda each: each.offsets.start)))
     by_epoch: dict[int, tuple[OffsetRange, ...]] = {}
     for piece in current:
         at = piece.start

@@ -129,6 +129,20 @@ def test_twenty_thousand_spans_cost_two_reads_each() -> None:
     assert len(seen) == 40_000, "two reads a span"
 
 
+def test_ranges_between_markers_cost_two_reads_together() -> None:
+    """As a rebuild lists them: records first, then what had none."""
+    records = [span(n, n + 2, 1) for n in range(0, 30_000, 3)]
+    markers = [span(n, n + 1, NO_EPOCH) for n in range(2, 30_000, 3)]
+    seen: list[int] = []
+
+    def probe(offset: int) -> tuple[int, int]:
+        seen.append(offset)
+        return offset + (offset % 3 == 2), 1
+
+    assert find_divergence([*records, *markers], [OffsetRange(AT, 0, 30_000)], probe) is None
+    assert len(seen) == 2
+
+
 @pytest.mark.parametrize(
     ("read", "shared", "rest"),
     [
