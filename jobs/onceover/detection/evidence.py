@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.ledger.batches import list_in_flight
-from onceover.ledger.certificates import FROZEN
 from onceover.ledger.columns import read_count, read_digest
-from onceover.ledger.compactions import parse_compacted
+from onceover.ledger.compactions import FROZEN, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.stopped_ranges import list_stopped
 from onceover.ledger.windows import count_open_windows

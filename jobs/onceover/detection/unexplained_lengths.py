@@ -8,9 +8,8 @@ from datetime import datetime
 
 from onceover.context import PipelineContext
 from onceover.detection.judgements import Files
-from onceover.ledger.certificates import reopen_certified
+from onceover.ledger.certificates import ExpectedFile, list_expected_files, reopen_certified
 from onceover.ledger.database import Connection
-from onceover.ledger.file_lengths import ExpectedFile, list_expected_files
 from onceover.model.window import WindowRange
 
 

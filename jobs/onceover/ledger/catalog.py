@@ -113,9 +113,9 @@ def keep_contract(
     force; `who` and `why` are of its cutover, None for the first version."""
     at = [(source.generation, source.kafka_partition, offset) for source, offset in sorted(cutovers.items())]
     connection.execute(
-        "INSERT INTO onceover.contract (pipeline, version, fingerprint, definition, columns, cutovers, who, why) "
-        "VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
-        [name, version, contract.fingerprint(), Jsonb(contract), Jsonb(columns), Jsonb(at), who, why],
+        "INSERT INTO onceover.contract (pipeline, version, definition, columns, cutovers, who, why) "
+        "VALUES (%s, %s, %s, %s, %s, %s, %s)",
+        [name, version, Jsonb(contract), Jsonb(columns), Jsonb(at), who, why],
     )
     connection.execute("UPDATE onceover.pipeline SET contract_version = %s WHERE name = %s", [version, name])
 

@@ -121,6 +121,17 @@ def by_index(connection: Connection) -> Iterator[None]:
         connection.execute("SET LOCAL enable_seqscan TO DEFAULT")
 
 
+def hold_lock(connection: Connection, name: str, what: str, patience_ms: int = 10_000) -> None:
+    """Hold the lock of that name until the connection ends. Raises BusyError, which says that another process does
+    `what`, if one holds it beyond `patience_ms`; a killed process frees it within moments."""
+    try:
+        with connection.transaction():
+            connection.execute("SELECT set_config('lock_timeout', %s, true)", [f"{patience_ms}ms"])
+            connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [name])
+    except psycopg.errors.LockNotAvailable as error:
+        raise BusyError(f"another process {what}; try again when it has ended") from error
+
+
 def _describe_pooler(address: str) -> str:
     return (
         f"{redact_address(address)} is a connection pooler, which drops the settings of a session: locks that Onceover "

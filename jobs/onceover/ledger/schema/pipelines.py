@@ -40,7 +40,6 @@ CREATE TABLE onceover.pipeline (
   contract_version integer NOT NULL,
   watermark timestamptz,
   every_window_closed boolean NOT NULL DEFAULT false,
-  created_at timestamptz NOT NULL DEFAULT now(),
   log_retention interval,
   batches_landed bigint NOT NULL DEFAULT 0,
   last_batch bigint,
@@ -58,7 +57,6 @@ COMMENT ON COLUMN onceover.pipeline.raw_store IS 'The [storage] raw_store under 
 CREATE TABLE onceover.contract (
   pipeline text NOT NULL REFERENCES onceover.pipeline DEFERRABLE INITIALLY DEFERRED,
   version integer NOT NULL,
-  fingerprint text NOT NULL,
   definition jsonb NOT NULL,
   columns jsonb NOT NULL,
   cutovers jsonb NOT NULL,
