@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -26,15 +25,13 @@ from onceover.model.digest import Digest
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import format_moment, to_ms
 from onceover.model.wording import pluralize
-from onceover.raw.frozen_file import FrozenText
-from onceover.repair.folded import FoldedRebuild
+from onceover.repair.folded import list_texts, open_rebuild
+from onceover.repair.groups import group_windows
 from onceover.repair.progress import WindowProgress
 from onceover.repair.proof import prove
-from onceover.repair.second_look import look_again
 from onceover.spark import compacted_files
 from onceover.spark.failure import isolate_failures
 from onceover.spark.raw_lines import LineFile
-from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
 BYTES_AT_ONCE = 512 << 20
@@ -83,7 +80,7 @@ class CompactRun:
         self._files.clear_compacting()  # of a run that was killed
         results: list[CompactionResult] = []
         progress = WindowProgress(len(due), sum(each.digest.records for each in due))
-        for group in _group_by_size(due):
+        for group in group_windows(due, lambda each: each.text_bytes, BYTES_AT_ONCE):
             size = sum(each.text_bytes for each in group)
             log.info("reading %d window files, %.1f MiB", len(group), size / 2**20)
             results += chain.from_iterable(isolate_failures(group, self._compact_group, _report_failure))
@@ -108,23 +105,11 @@ class CompactRun:
             except TerminalError as error:  # the window or its certificate expired since it was listed
                 yield CompactionResult(due, why=str(error))
         lengths = self._files.read_lengths(certified)
-        texts = {start: FrozenText(self._files.layout.window_file(start), n) for start, n in lengths.items()}
-        claimed = [each.claimed for each in certified.values()]
-        with (
-            choose_codegen(self._spark, sum(lengths.values())),
-            closing(
-                FoldedRebuild(
-                    self._spark,
-                    self._raw_address,
-                    self._registered.contracts,
-                    claimed,
-                    (),
-                    [each.offsets for of_window in certified.values() for each in of_window.extras],
-                    texts,
-                )
-            ) as rebuild,
-        ):
-            rebuilt = look_again(self._context, rebuild, claimed, rebuild.collect())
+        texts, claimed = list_texts(self._files, lengths), [each.claimed for each in certified.values()]
+        own = [each.offsets for of_window in certified.values() for each in of_window.extras]
+        with open_rebuild(
+            self._spark, self._context, self._registered.contracts, claimed, texts, {}, own=own
+        ) as (rebuild, rebuilt):  # fmt: skip
             right: list[CompactionDue] = []
             for due in (due for due in group if due.window_start in certified):
                 why = rebuild.failures.get(due.window_start) or _find_difference(
@@ -211,15 +196,3 @@ def _find_difference(due: CompactionDue, certified: StoredCertificate, rebuilt: 
     if rebuilt.digest != due.digest:
         return f"raw holds {rebuilt.digest}, its certificate says {due.digest}"
     return None
-
-
-def _group_by_size(windows: Sequence[CompactionDue]) -> Iterator[list[CompactionDue]]:
-    """Yield the windows in order, in groups of at most BYTES_AT_ONCE of text; a larger window is a group of its own."""
-    group: list[CompactionDue] = []
-    for due in windows:
-        if group and sum(each.text_bytes for each in group) + due.text_bytes > BYTES_AT_ONCE:
-            yield group
-            group = []
-        group.append(due)
-    if group:
-        yield group

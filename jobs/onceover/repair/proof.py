@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
-from onceover.model.claim import ClaimedLanding, ClaimedWindow
+from onceover.model.claim import ClaimedLanding, ClaimedWindow, find_blind, list_readings
 from onceover.model.digest import EMPTY, Digest, sum_digests
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import RAW_DAMAGE, Kind
@@ -16,7 +16,6 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.repair_failure import RepairFailure, shows_damage
 from onceover.model.wording import pluralize
-from onceover.repair.claimed_ranges import find_blind, list_readings
 
 MAX_REASON: Final = 1_000  # characters of evidence
 _MAX_NAMED: Final = 3

@@ -12,7 +12,6 @@ import socket
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -39,10 +38,8 @@ from onceover.model.dag_run import DagRun
 from onceover.model.offsets import OffsetRange, coalesce, split, subtract
 from onceover.model.window import Window, WindowRange
 from onceover.raw.damaged_files import DamagedFiles
-from onceover.repair.folded import FoldedRebuild
-from onceover.repair.freeze import list_compacted, list_texts
+from onceover.repair.folded import list_compacted, list_texts, open_rebuild
 from onceover.repair.proof import UnprovedPart, list_unproved_parts
-from onceover.repair.second_look import look_again
 from onceover.spark.failure import summarize
 from onceover.spark.hdfs_leases import open_leases
 
@@ -186,17 +183,13 @@ def _scan(
 
     If the compacted file cannot be read, or is another than was recorded, the text alone is.
     """
-    start, files, address = claimed.window_start, context.files, context.raw_address
-    texts = list_texts(files, files.read_lengths([start]))
-    compacted = list_compacted(files, {start: claimed.compacted} if claimed.compacted else {})
+    start, files = claimed.window_start, context.files
+    texts, compacted = list_texts(files, files.read_lengths([start])), list_compacted(files, [claimed])
     damage, is_lost = None, claimed.compacted is not None and not compacted
     for read in (compacted, {}) if compacted else ({},):
         try:
-            with closing(
-                FoldedRebuild(spark, address, registered.contracts, [claimed], (), (), texts, compacted=read)
-            ) as rebuild:
-                rebuilt = look_again(context, rebuild, [claimed], rebuild.collect()).get(start)
-                damage = rebuild.failures.get(start)
+            with open_rebuild(spark, context, registered.contracts, [claimed], texts, read) as (rebuild, windows):
+                rebuilt, damage = windows.get(start), rebuild.failures.get(start)
         except (Py4JNetworkError, ConnectionError) as error:
             raise SparkLostError("Spark's JVM has died; run the command again, nothing is half-done") from error
         except (PySparkException, Py4JError) as error:
