@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,6 @@ from onceover.audit import store as audit_store
 from onceover.audit.log_and_raw import read_raw
 from onceover.audit.log_plan import plan_log, read_facts
 from onceover.context import PipelineContext
-from onceover.kafka.topic import Topic, TopicFacts
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import StoredCertificate, read_certificate
 from onceover.model.claim import ClaimedWindow
@@ -71,11 +69,10 @@ def verify_window(
             registered.table.stage(connection, stage, rows)
             return rebuilt, registered.table.compare(connection, stage, [start], MAX_ROWS).get(start, (0, []))
 
-    def fail(_: ClaimedWindow, reason: str) -> _Raw | str:
-        return reason
-
     try:
-        (raw,) = isolate_failures([replace(certified.claimed, by_value=True)], rebuild_claimed, fail)
+        (raw,) = isolate_failures(
+            [replace(certified.claimed, by_value=True)], rebuild_claimed, lambda _, reason: reason
+        )
     finally:
         if not connection.broken:
             registered.table.unstage(connection, stage)
@@ -97,17 +94,11 @@ def _count_unaccounted(
     lines = read_raw(spark, context.raw_address, files, registered.contracts, statement.releases)
     if lines is None:
         return 0
-    facts = _read_facts(context)  # after the files were listed: the log holds what was appended meanwhile
+    with context.open_topic() as topic:
+        facts = read_facts(topic)  # after the files were listed: the log holds what was appended meanwhile
     known = [*statement.accounted, *plan_log(facts, statement, {}).to_read]
     is_known = looked_up(((offsets, 1) for offsets in coalesce(known)), "is_known")
     return lines.transform(is_known).where("is_known IS NULL").select(*ID_COLUMNS).distinct().count()
-
-
-def _read_facts(context: PipelineContext) -> TopicFacts:
-    """Return the facts of the pipeline's topic."""
-    topic, policy = context.pipeline.contract.topic, context.pipeline.ingest
-    with closing(Topic(context.address("kafka"), topic, policy.isolation, context.pipeline.kafka)) as opened:
-        return read_facts(opened)
 
 
 def _build_result(certified: StoredCertificate, length: int, raw: _Raw | str, unaccounted: int) -> dict[str, Any]:

@@ -48,13 +48,6 @@ class CertifiedWindow:
             certified=self.certified,
             certificate_version=self.version,
             frozen_length=self.frozen_length,
-            landed_since=Digest(),
-            bytes_since=0,
-            landings_since=(),
-            late_records=0,
-            overlaps=(),
-            unproved=(),
-            landing_set=(),
             compacted=self.compacted,
         )
 
@@ -97,6 +90,17 @@ def read_certified_versions(connection: Connection, pipeline: str, starts: Itera
         {"pipeline": pipeline, "starts": sorted(starts)},
     )
     return {row["window_start"]: row["version"] for row in rows}
+
+
+def read_frozen_lengths(
+    connection: Connection, pipeline: str, start: datetime | None, end: datetime | None
+) -> dict[datetime, int]:
+    """Return the bytes of text that the valid certificates of the range's windows cover, in order."""
+    rows = connection.execute(
+        f"SELECT w.window_start, {FROZEN} AS bytes {_CERTIFIED} AND {_WITHIN} ORDER BY w.window_start",
+        {"pipeline": pipeline, "start": start, "end": end},
+    )
+    return {row["window_start"]: row["bytes"] for row in rows}
 
 
 def count_certified(connection: Connection, pipeline: str, start: datetime | None, end: datetime | None) -> int:

@@ -29,10 +29,6 @@ class ClaimedLanding:
     spans: tuple[EpochSpan, ...] = ()  # none: of unknown epochs
 
     @property
-    def release_id(self) -> int | None:
-        return self.release.batch_id if self.release else None
-
-    @property
     def readings(self) -> tuple[EpochSpan, ...]:
         """Return its ranges, each of one leader epoch, None for an unknown one."""
         return self.spans or tuple(EpochSpan(offsets, None) for offsets in self.ids)

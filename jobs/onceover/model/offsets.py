@@ -6,9 +6,11 @@ A range is half-open and its `end` is the next offset to read, as Kafka's commit
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 from onceover.errors import UsageError
 
@@ -143,3 +145,17 @@ def subtract(ranges: Iterable[OffsetRange], others: Iterable[OffsetRange]) -> tu
             start, n = max(start, right[n].end), n + 1
         rest.append(OffsetRange(piece.source, min(start, piece.end), piece.end))
     return coalesce(rest)
+
+
+class OffsetSet:
+    """Offset ranges, joined where they touch, to look up what they hold."""
+
+    def __init__(self, ranges: Iterable[OffsetRange]) -> None:
+        joined = groupby(coalesce(ranges), key=lambda r: r.source)
+        self._ranges = {source: [(piece.start, piece.end) for piece in pieces] for source, pieces in joined}
+
+    def holds(self, source: KafkaPartition, start: int, end: int) -> bool:
+        """Return whether all offsets from `start` to before `end` are in it."""
+        ranges = self._ranges.get(source, [])
+        at = bisect_right(ranges, start, key=itemgetter(0))
+        return at > 0 and end <= ranges[at - 1][1]

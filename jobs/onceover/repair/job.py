@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
+from operator import add
 
 from pyspark.sql import SparkSession
 
@@ -44,12 +45,7 @@ class RepairOutcome:
     blocked: int = 0
 
     def __add__(self, other: RepairOutcome) -> RepairOutcome:
-        return RepairOutcome(
-            self.published + other.published,
-            self.changed + other.changed,
-            self.failed + other.failed,
-            self.blocked + other.blocked,
-        )
+        return RepairOutcome(*map(add, astuple(self), astuple(other)))
 
 
 class RepairRun:
@@ -82,13 +78,10 @@ class RepairRun:
         require_in_force(self._connection, self._registered)
         self._context.require_own_root()
 
-        def repair_windows(some: Sequence[ClaimedWindow]) -> RepairOutcome:
-            return self._repair_windows(some, accounted)
-
-        def record_failure(claim: ClaimedWindow, reason: str) -> RepairOutcome:
-            return self._record_failure(claim, f"reading raw failed: {reason}", {RepairFailure.UNREADABLE_FILE})
-
-        return sum(isolate_failures(claimed, repair_windows, record_failure), RepairOutcome())
+        outcomes = isolate_failures(
+            claimed, lambda some: self._repair_windows(some, accounted), self._record_unreadable
+        )
+        return sum(outcomes, RepairOutcome())
 
     def _repair_windows(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         frozen = freeze(self._context, self._leases, [claim.window_start for claim in claimed])
@@ -111,8 +104,7 @@ class RepairRun:
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
             outcome, failures = RepairOutcome(), rebuild.failures
             for claim in (claim for claim in claimed if claim.window_start in failures):
-                reason = f"reading raw failed: {failures[claim.window_start]}"
-                outcome += self._record_failure(claim, reason, {RepairFailure.UNREADABLE_FILE})
+                outcome += self._record_unreadable(claim, failures[claim.window_start])
             for claim in (claim for claim in claimed if claim.window_start not in failures):
                 outcome += self._judge(claim, rebuilt[claim.window_start])
         finally:
@@ -148,6 +140,9 @@ class RepairRun:
             return RepairOutcome(changed=1)
         self._fault_point.stop_after(RepairStep.PUBLISHED)
         return RepairOutcome(published=1)
+
+    def _record_unreadable(self, claim: ClaimedWindow, reason: str) -> RepairOutcome:
+        return self._record_failure(claim, f"reading raw failed: {reason}", {RepairFailure.UNREADABLE_FILE})
 
     def _record_failure(
         self,

@@ -7,8 +7,6 @@ unproved ones are read again for this window only, and a repair then proves the 
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -30,7 +28,7 @@ from onceover.kafka import TopicFacts
 from onceover.kafka.log_bounds import clip_to_held
 from onceover.ledger import compactions, lost_windows, read_again, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.drivers import as_driver, beat
+from onceover.ledger.drivers import as_driver, beat, name_process
 from onceover.ledger.read_again import ReadAgain
 from onceover.ledger.stopped_ranges import list_unreadable
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
@@ -157,10 +155,9 @@ def run_read_again(
     meanwhile. What has not been read then keeps waiting, and a hole stays a finding.
     """
     connection, name, deadline = context.ledger, registered.name, time.monotonic() + patience
-    owner = f"{socket.gethostname()}:{os.getpid()} (repair)"
     while read_again.list_wanted(connection, name, request_id):
         try:
-            with as_driver(connection, name, owner) as epoch, open_source(context) as (topic, offsets):
+            with as_driver(connection, name, name_process("repair")) as epoch, open_source(context) as (topic, offsets):
                 loop = build_driver(spark, context, epoch, registered, topic, offsets, FaultPoint())
                 while read_again.list_wanted(connection, name, request_id):
                     progress = loop.turn(only_again=True)
@@ -238,7 +235,7 @@ def _replace_damaged(
     """Replace the window file by what is readable of it, as the pipeline's driver, or finish a replacement that was
     killed. Raises BusyError while ingest runs, which may append to that file."""
     path = context.layout.window_file(window_start)
-    with as_driver(context.ledger, name, f"{socket.gethostname()}:{os.getpid()} (reread)") as epoch:
+    with as_driver(context.ledger, name, name_process("reread")) as epoch:
         context.root.mark_driver(epoch, who, "a damaged window file was replaced")
         leases = open_leases(spark, context)
         if context.files.read_length(path) is not None and not leases.is_closed(path):
