@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
 from onceover.ledger.actions import record_action
-from onceover.ledger.columns import read_count
+from onceover.ledger.columns import read_count, read_range
 from onceover.ledger.compactions import parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.extras import list_extras
@@ -181,7 +181,7 @@ def read_statement(
 
 def _read_ranges(connection: Connection, query: str, pipeline: str) -> tuple[OffsetRange, ...]:
     rows = connection.execute(query, [pipeline])
-    return coalesce(OffsetRange(_parse_source(row), row["start_offset"], row["end_offset"]) for row in rows)
+    return coalesce(map(read_range, rows))
 
 
 def _parse_source(row: Mapping[str, Any]) -> KafkaPartition:

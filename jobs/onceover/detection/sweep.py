@@ -49,6 +49,9 @@ class DifferingWindow:
     def window_start(self) -> datetime:
         return self.window.window_start
 
+    def as_dict(self) -> dict[str, object]:
+        return {"window": self.window_start, "findings": self.findings}
+
 
 @dataclass(frozen=True, slots=True)
 class ShortQuarantine:
@@ -72,16 +75,6 @@ class SweepResult:
     waiting: int
     reopened: int = 0
     quarantine: tuple[ShortQuarantine, ...] = ()
-
-    def as_dict(self) -> dict[str, object]:
-        return {
-            "pipeline": self.pipeline,
-            "compared": self.compared,
-            "differing": [{"window": each.window_start, "findings": each.findings} for each in self.differing],
-            "waiting": self.waiting,
-            "reopened": self.reopened,
-            "quarantine": self.quarantine,
-        }
 
 
 def sweep_pipeline(

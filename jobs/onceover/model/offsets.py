@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -92,28 +92,6 @@ def span_sources(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
     """Return for each Kafka partition the range from its first offset to its last, in order."""
     by_source = [list(pieces) for _, pieces in groupby(sorted(ranges), key=lambda r: r.source)]
     return [OffsetRange(p[0].source, p[0].start, max(r.end for r in p)) for p in by_source]
-
-
-def compute_frontier(origin: int, ranges: Iterable[OffsetRange]) -> int:
-    """Return the end of the unbroken prefix that starts at `origin`, for the ranges of one Kafka partition."""
-    reached = origin
-    for piece in coalesce(ranges):
-        if piece.start > reached:
-            break
-        reached = max(reached, piece.end)
-    return reached
-
-
-def compute_holes(origins: Mapping[KafkaPartition, int], ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """Return the ranges missing between each Kafka partition's origin and its largest end."""
-    missing: list[OffsetRange] = []
-    reached = dict(origins)
-    for piece in coalesce(ranges):
-        at = reached.get(piece.source, 0)
-        if piece.start > at:
-            missing.append(OffsetRange(piece.source, at, piece.start))
-        reached[piece.source] = max(at, piece.end)
-    return tuple(missing)
 
 
 def intersect(ranges: Iterable[OffsetRange], others: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:

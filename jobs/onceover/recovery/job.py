@@ -19,6 +19,7 @@ from onceover.ledger.catalog import keep_raw_store, restore_contracts
 from onceover.ledger.drivers import UNKNOWN_VERSION, Epoch, as_driver, name_process, record_versions
 from onceover.ledger.log_cuts import record_cuts
 from onceover.ledger.poison import record_poison
+from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import RawContents, RawFile
 from onceover.model.root_marker import UnreadableMarkerError, join_origins
@@ -58,17 +59,11 @@ class RebuildResult:
     foreign: int = 0  # records of a log that the root's marker does not name, left out
 
     def as_dict(self) -> dict[str, object]:
-        written = self.written
         return {
             "pipeline": self.pipeline,
             "files": len(self.files),
-            "batches": written.batches,
-            "landings": written.landings,
-            "windows": written.windows,
-            "expired": written.expired,
-            "records": written.records,
+            **to_plain(self.written),
             "foreign": self.foreign,
-            "holes": [str(hole) for hole in written.holes],
             "in_neither": sum(map(len, self.lost)),
         }
 

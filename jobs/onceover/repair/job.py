@@ -122,8 +122,9 @@ class RepairRun:
             reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
             return self._record_failure(claim, reason, verdict.failures, rebuilt, verdict)
         try:
-            proved = publish.ProvedWindow(claim, rebuilt, verdict.findings)
-            published = publish.publish(self._connection, self._registered, self._request, proved)
+            published = publish.publish(
+                self._connection, self._registered, self._request, claim, rebuilt, verdict.findings
+            )
         except FencedError as error:
             log.warning("%s", error)
             repair_tries.reopen(self._connection, claim, str(error))
