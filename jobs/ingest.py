@@ -6,7 +6,6 @@ import argparse
 import logging
 import os
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from onceover.ingest.report import Progress, make_reporter
 from onceover.ledger import drivers
 from onceover.ledger.catalog import read_registered, register_pipeline
 from onceover.ledger.database import Connection
-from onceover.ledger.drivers import Heartbeat
+from onceover.ledger.drivers import Heartbeat, name_process
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model.record import Record
 from onceover.repair.eager import EagerRepair
@@ -90,7 +89,7 @@ def _ingest(name: str, stop: threading.Event) -> None:
 
 def _acquire(ledger: Connection, pipeline: str, stop: threading.Event) -> drivers.Epoch | None:
     """Return the driver's epoch, waiting for the lease of a dead driver to expire; None if `stop` is set."""
-    owner = f"{socket.gethostname()}:{os.getpid()}"
+    owner = name_process()
     waited = 0.0
     while not stop.is_set():
         try:
