@@ -22,8 +22,6 @@ from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
 from onceover.model.log_history import EpochSpan
 
-EXACT, BUT_FOR_LOSSES = "exact", "exact but for accepted losses"
-
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
@@ -73,11 +71,10 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
         ), fresh AS (
           INSERT INTO onceover.certificate (pipeline, window_start, version, basis, contract_version, code_version,
             last_landing, landings, frozen_length, records, high1, low1, high2, low2, aggregate_rows, aggregate_hash,
-            repair_id, by_value, who, why, losses, verdict, extras)
+            repair_id, by_value, who, why, losses, extras)
           SELECT %(pipeline)s, %(start)s, %(version)s, %(basis)s, %(contract_version)s, %(code_version)s,
             %(last_landing)s, %(landings)s, %(frozen_length)s, %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s,
-            %(rows)s, %(hash)s, %(repair_id)s, %(by_value)s, %(who)s, %(why)s, lost.ids,
-            CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END, %(extras)s
+            %(rows)s, %(hash)s, %(repair_id)s, %(by_value)s, %(who)s, %(why)s, lost.ids, %(extras)s
           FROM lost RETURNING certificate_id, basis, losses)
         UPDATE onceover."window" SET certificate_id = fresh.certificate_id, certified_version = %(version)s,
           certified_basis = CASE WHEN fresh.losses = '{}' THEN fresh.basis ELSE 'loss' END,
@@ -102,8 +99,6 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             "by_value": stated.by_value,
             "who": stated.who,
             "why": stated.why,
-            "exact": EXACT,
-            "but": BUT_FOR_LOSSES,
             "extras": Jsonb(spans_as_json(stated.extras)),
         },
     ).fetchone()

@@ -262,16 +262,7 @@ def is_range_expired(connection: Connection, pipeline: str, start: datetime, end
 
 def list_quarantine_lengths(connection: Connection, pipeline: str) -> dict[date, int]:
     """Return the bytes that each day's quarantine file holds at least, by its landings; without expired days."""
-    rows = connection.execute(
-        """
-        SELECT l.quarantine_day, max(l.byte_end) AS bytes FROM onceover.landing l
-        WHERE l.pipeline = %s AND l.quarantine_day IS NOT NULL AND NOT EXISTS (
-          SELECT 1 FROM onceover.expiry e WHERE e.pipeline = l.pipeline AND e.quarantine_day = l.quarantine_day
-            AND e.state <> 'dropped')
-        GROUP BY l.quarantine_day ORDER BY l.quarantine_day
-        """,
-        [pipeline],
-    )
+    rows = connection.execute(f"SELECT quarantine_day, bytes FROM ({OF_DAYS}) days ORDER BY 1", {"pipeline": pipeline})
     return {row["quarantine_day"]: int(row["bytes"]) for row in rows}
 
 

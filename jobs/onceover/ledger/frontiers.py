@@ -161,62 +161,40 @@ def list_generations(connection: Connection, pipeline: str) -> list[str]:
     return [row["generation"] for row in rows]
 
 
-def advance(connection: Connection, pipeline: str, landed: Sequence[OffsetRange]) -> None:
-    """Advance reach to the end of these ranges of one Kafka partition, and the frontier over every range that now joins
-    it, landed or accepted as lost; event times count only up to the frontier."""
-    source, end = landed[0].source, max(piece.end for piece in landed)
+def advance(connection: Connection, pipeline: str, settled: Sequence[OffsetRange]) -> None:
+    """Advance reach to the end of these ranges of one Kafka partition, landed or accepted as lost, and the frontier
+    over every settled range that now joins it; event times count only up to the frontier."""
+    source, end = settled[0].source, max(piece.end for piece in settled)
     key = {"pipeline": pipeline, "generation": source.generation, "partition": source.kafka_partition}
     row = connection.execute(
         """
         UPDATE onceover.kafka_partition SET reach = greatest(reach, %(end)s)
         WHERE pipeline = %(pipeline)s AND generation = %(generation)s AND kafka_partition = %(partition)s
-        RETURNING frontier, reach
+        RETURNING frontier
         """,
         {**key, "end": end},
     ).fetchone()
-    # One step in the normal case; more ranges only where a landing closed a hole and later ones now join. Beyond a
-    # hole nothing joins, and nothing is looked up: a hole that stays for months costs no landing time.
-    if row and any(piece.start <= row["frontier"] < piece.end for piece in landed):
-        row = connection.execute(
+    # Beyond a hole nothing joins, and nothing is looked up: a hole that stays for months costs no landing time.
+    if row and any(piece.start <= row["frontier"] < piece.end for piece in settled):
+        connection.execute(
             f"""
-            UPDATE onceover.kafka_partition k
-            SET frontier = n.end_offset, max_event_time = greatest(k.max_event_time, n.max_event_time),
-              caught_up_since = CASE WHEN n.max_event_time IS NULL THEN k.caught_up_since END
-            FROM (
-              SELECT s.end_offset, s.max_event_time FROM ({_SETTLED}) s WHERE s.generation = %(generation)s
-                AND s.kafka_partition = %(partition)s AND s.start_offset <= %(frontier)s AND s.end_offset > %(frontier)s
-                AND s.read_end > %(frontier)s
-              ORDER BY s.end_offset LIMIT 1
-            ) n
+            WITH ahead AS (
+              SELECT s.start_offset, s.end_offset, s.max_event_time FROM ({_SETTLED}) s
+              WHERE s.generation = %(generation)s AND s.kafka_partition = %(partition)s
+                AND s.end_offset > %(frontier)s AND s.read_end > %(frontier)s
+            ), joined AS (
+              SELECT upper(whole) AS frontier, (
+                SELECT max(a.max_event_time) FROM ahead a WHERE a.start_offset < upper(whole)) AS max_event_time
+              FROM (SELECT unnest(range_agg(int8range(start_offset, end_offset))) AS whole FROM ahead) ranges
+              WHERE whole @> %(frontier)s::bigint)
+            UPDATE onceover.kafka_partition k SET frontier = j.frontier,
+              max_event_time = greatest(k.max_event_time, j.max_event_time),
+              caught_up_since = CASE WHEN j.max_event_time IS NULL THEN k.caught_up_since END
+            FROM joined j
             WHERE k.pipeline = %(pipeline)s AND k.generation = %(generation)s AND k.kafka_partition = %(partition)s
-            RETURNING k.frontier, k.reach
             """,
             {**key, "frontier": row["frontier"]},
-        ).fetchone()
-        if row and row["frontier"] < row["reach"]:
-            advance_over_all(connection, pipeline, source)
-
-
-def advance_over_all(connection: Connection, pipeline: str, source: KafkaPartition) -> None:
-    """Advance the frontier over every settled range that joins it, in one statement however many there are."""
-    connection.execute(
-        f"""
-        WITH ahead AS (
-          SELECT s.start_offset, s.end_offset, s.max_event_time FROM ({_SETTLED}) s, onceover.kafka_partition k
-          WHERE k.pipeline = %(pipeline)s AND k.generation = %(generation)s AND k.kafka_partition = %(partition)s
-            AND s.generation = k.generation AND s.kafka_partition = k.kafka_partition AND s.end_offset > k.frontier
-            AND s.read_end > k.frontier
-        ), joined AS (
-          SELECT unnest(range_agg(int8range(start_offset, end_offset))) AS whole FROM ahead)
-        UPDATE onceover.kafka_partition k SET frontier = upper(j.whole), caught_up_since = NULL,
-          max_event_time = greatest(k.max_event_time,
-            (SELECT max(a.max_event_time) FROM ahead a WHERE a.start_offset < upper(j.whole)))
-        FROM joined j
-        WHERE k.pipeline = %(pipeline)s AND k.generation = %(generation)s AND k.kafka_partition = %(partition)s
-          AND j.whole @> k.frontier
-        """,
-        {"pipeline": pipeline, "generation": source.generation, "partition": source.kafka_partition},
-    )
+        )
 
 
 def advance_watermark(

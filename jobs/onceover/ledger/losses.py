@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from onceover.errors import UsageError
 from onceover.ledger.columns import GIVEN, range_arrays
 from onceover.ledger.database import Connection
-from onceover.ledger.frontiers import advance, advance_over_all, read_holes
+from onceover.ledger.frontiers import advance, read_holes
 from onceover.ledger.landed_offsets import list_landed
 from onceover.ledger.read_again import mark_landed
 from onceover.ledger.stopped_ranges import end_stopped, list_stopped
@@ -38,7 +38,7 @@ def record_loss(
         _require_lost(connection, pipeline, lost)
         _insert(connection, pipeline, lost, start, end, who, why, "lost")
         bump_versions(connection, pipeline, windows)
-        advance_over_all(connection, pipeline, source)
+        advance(connection, pipeline, lost)
     return windows
 
 

@@ -94,7 +94,8 @@ CREATE TABLE onceover.certificate (
   by_value bigint,
   losses int8multirange NOT NULL DEFAULT '{{}}',
   extras jsonb NOT NULL DEFAULT '[]',
-  verdict text NOT NULL DEFAULT 'exact' CHECK (verdict IN ('exact', 'exact but for accepted losses'))
+  verdict text NOT NULL GENERATED ALWAYS AS (
+    CASE WHEN losses = '{{}}' THEN 'exact' ELSE 'exact but for accepted losses' END) STORED
 );
 CREATE INDEX ON onceover.certificate (pipeline, window_start);
 CREATE INDEX ON onceover.certificate (certificate_id) INCLUDE (version, basis, verdict);
