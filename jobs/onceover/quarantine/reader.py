@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Protocol
 
-from onceover.lines.line_file import PlacedLine, decode_file
+from onceover.lines.line_file import decode_file, read_intact
 from onceover.lines.line_reference import Line
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.record import encode_id
@@ -67,8 +67,8 @@ def count_by_reason(
         with CountedIds() as counted:
             corrupt = 0
             for line in decode_file(_report_progress(files.read_quarantine(day), day, size, say)):
-                if isinstance(line, PlacedLine):
-                    counted.add(line.line, None if line.line in released_ids else line.line.reason or "")
+                if isinstance(line, Line):
+                    counted.add(line, None if line in released_ids else line.reason or "")
                 else:
                     corrupt += 1
             reasons, released = counted.count()
@@ -85,14 +85,14 @@ def read_first_records(
     """Yield the first `most` matching records of these days, each ID once, in the order of the files."""
     seen: set[bytes] = set()
     for day in days:
-        for line in decode_file(files.read_quarantine(day)):
-            if not isinstance(line, PlacedLine) or line.line in released_ids or not matches(line.line):
+        for line in read_intact(files.read_quarantine(day)):
+            if line in released_ids or not matches(line):
                 continue
-            if _encode_id(line.line) not in seen:
+            if _encode_id(line) not in seen:
                 if len(seen) == most:
                     return
-                seen.add(_encode_id(line.line))
-                yield line.line
+                seen.add(_encode_id(line))
+                yield line
 
 
 def _encode_id(line: Line) -> bytes:
