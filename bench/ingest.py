@@ -27,7 +27,7 @@ from bench.table import Row, alternate, middle, runs
 from onceover.config.endpoints import address
 from onceover.context import open_pipeline
 from onceover.ingest.batch_queries import BatchQueries
-from onceover.ingest.micro_batch import MicroBatch
+from onceover.ingest.micro_batch import append_batch
 from onceover.kafka import Topic
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import connect
@@ -83,7 +83,7 @@ class Bench:
             def land() -> None:
                 shards = cut_into_shards("backlog", ranges, self.spark.sparkContext.defaultParallelism)
                 query = queries.find(known, source, shards, None)
-                done = MicroBatch(self.spark, context, lambda: query, ranges, shards).append()
+                done = append_batch(self.spark, context, lambda: query, ranges, shards)
                 require_all_landed(done.read, done.landings)
 
             def land_and_compare() -> float:

@@ -9,15 +9,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
 from onceover.fault_points import FaultPoint
 from onceover.ingest.batch_queries import BatchQueries
+from onceover.ingest.batch_steps import BatchResult
 from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.driver import Ingest
-from onceover.ingest.micro_batch import MicroBatch
+from onceover.ingest.micro_batch import append_batch
 from onceover.ingest.poison_suspects import SuspectRanges
 from onceover.ingest.unreadable_ranges import UnreadableRanges
 from onceover.kafka import Topic, TopicFacts
@@ -66,12 +68,13 @@ def build_driver(
 
     queries, unreadable = BatchQueries(spark, context), UnreadableRanges(context.ledger, epoch, context.build_source)
 
-    def work(
+    def append(
         registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts, only: datetime | None
-    ) -> MicroBatch:
+    ) -> BatchResult:
         source = replace(context.build_source(facts), one_batch_a_fetch=unreadable.is_careful(ranges))
         shards = cut_into_shards(policy.sharding, ranges, spark.sparkContext.defaultParallelism)
-        return MicroBatch(spark, context, lambda: queries.find(registered, source, shards, only), ranges, shards)
+        make_query = partial(queries.find, registered, source, shards, only)
+        return append_batch(spark, context, make_query, ranges, shards)
 
     return Ingest(
         context.ledger,
@@ -80,7 +83,7 @@ def build_driver(
         policy,
         topic,
         offsets,
-        work,
+        append,
         context.files,
         root,
         fault_point,

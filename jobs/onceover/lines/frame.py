@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from onceover.errors import UsageError
-from onceover.lines.escapes import NULL
+from onceover.lines.escapes import ESCAPES, NULL
 from onceover.lines.line_reference import (
     LEFT_OUT,
     LONGEST_COLUMNS,
@@ -27,7 +27,6 @@ from onceover.lines.line_reference import (
     PREFIX_BYTES,
 )
 
-_ESCAPES = ((b"\\", rb"\\"), (b"\t", rb"\t"), (b"\n", rb"\n"), (b"\r", rb"\r"))  # backslash first
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
@@ -170,7 +169,7 @@ def _format_hash(hashes: np.ndarray) -> np.ndarray:
 
 def _escape_nullable(field: pa.Array) -> pa.Array:
     data = bytes(get_data(field)) if field.type == pa.binary() else b""
-    for plain, written in _ESCAPES:
+    for plain, written in ESCAPES:
         if plain in data:
             field = pc.replace_substring(field, plain, written)
     return pc.fill_null(field, NULL) if field.null_count else field
