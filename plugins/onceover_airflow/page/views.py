@@ -10,13 +10,13 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from onceover.config.pipelines import names
-from onceover.detection.future_range import reject_future_range
+from onceover.detection.future_range import resolve_window
 from onceover.errors import OnceoverError, UsageError
 from onceover.explain import page as explain
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import count_by_state, read_last_end
-from onceover.model.window import WindowRange, parse_moment, parse_window
+from onceover.model.window import WindowRange, parse_moment
 from onceover_airflow.page.days import draw_day
 from onceover_airflow.page.gate import LOSE, REPAIR, REREAD, RESTORE, TAKE, User, may_start
 from onceover_airflow.page.plan import MAX_DAYS, plan_windows, read_plan
@@ -127,8 +127,8 @@ def show_range(
 def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTMLResponse:
     """Show all that is known of one window, and what its repair would change."""
     with read_pipeline(pipeline) as context:
-        chosen = parse_window(window, context.pipeline.contract.window_minutes)
-        span = reject_future_range(context, WindowRange(chosen.start, chosen.end, chosen.minutes))
+        chosen = resolve_window(context, window)
+        span = WindowRange(chosen.start, chosen.end, chosen.minutes)
         known = explain.read_window(context, chosen)
         plan, not_planned = None, None
         try:
