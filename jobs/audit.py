@@ -15,6 +15,7 @@ from onceover.context import open_pipeline
 from onceover.entrypoint import run
 from onceover.errors import TerminalError, TransientError
 from onceover.ledger.catalog import require_in_force
+from onceover.model.json_text import to_json
 from onceover.spark.failure import find_refusal, summarize
 from onceover.spark.session import open_session
 
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str]) -> None:
                 raise TransientError(f"Spark failed, nothing was changed: {summarize(error)}") from error
         require_in_force(context.ledger, registered)
         audit_store.record_result(context.ledger, audit.audit_id, result)
-    print(f"audit {audit.audit_id}: {'equal' if result['equal'] else 'not equal'}")
+    print(to_json({"audit_id": audit.audit_id, "equal": result["equal"]}))
 
 
 if __name__ == "__main__":

@@ -33,8 +33,7 @@ def lineage_facets(pipeline: str, request_id: int | None) -> OperatorLineage[Any
 
 def _raw(published: Lineage) -> InputDataset:
     return InputDataset(
-        published.raw.namespace,
-        published.raw.name,
+        *published.raw,
         inputFacets={
             "subset": subset.InputSubsetInputDatasetFacet(subset.LocationSubsetCondition(list(published.files))),
             "inputStatistics": input_statistics_input_dataset.InputStatisticsInputDatasetFacet(
@@ -61,8 +60,7 @@ def _topic(published: Lineage) -> InputDataset:
     ]
     condition = subset.PartitionSubsetCondition(ranges)
     return InputDataset(
-        published.topic.namespace,
-        published.topic.name,
+        *published.topic,
         inputFacets={"subset": subset.InputSubsetInputDatasetFacet(condition)},
     )
 
@@ -81,8 +79,7 @@ def _table(published: Lineage) -> OutputDataset:
     ]
     condition = subset.PartitionSubsetCondition(windows)
     return OutputDataset(
-        published.table.namespace,
-        published.table.name,
+        *published.table,
         outputFacets={
             "subset": subset.OutputSubsetOutputDatasetFacet(condition),
             "outputStatistics": output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
