@@ -41,11 +41,6 @@ class RunRequest:
         window_range = choose_range(params, minutes, interval)
         return cls(window_range, reason, read_flag(params, "force"), dry_run, _token(params))
 
-    @classmethod
-    def from_form(cls, params: Mapping[str, Any]) -> RunRequest:
-        """Parse the params of a run without a range of windows: a reason, and whether it is a dry run."""
-        return cls(reason=read_reason(params), dry_run=read_flag(params, "dry_run"))
-
 
 def choose_range(params: Mapping[str, Any], minutes: int, interval: DataInterval = NO_INTERVAL) -> WindowRange:
     """Return the range that the form names, else the data interval. Raise UsageError without either, and for a

@@ -12,7 +12,7 @@ from onceover.model.json_text import to_plain
 from onceover.model.window import format_moment, format_second
 from onceover_airflow.pipeline_operator import PipelineOperator
 from onceover_airflow.requester import name_requester
-from onceover_airflow.run_request import RunRequest
+from onceover_airflow.run_request import read_flag, read_reason
 from onceover_airflow.tables import XCOM_ROWS, format_table
 
 if TYPE_CHECKING:
@@ -40,12 +40,13 @@ class ExpireOperator(PipelineOperator):
             if not opened.is_registered():
                 self.log.info("%s has not run yet, so there is nothing to expire", name)
                 return None
-            request, run = RunRequest.from_form(context["params"]), context["dag_run"]
-            who, why = name_requester(run), request.reason or f"{run.dag_id}, run {run.run_id}"
+            params, run = context["params"], context["dag_run"]
+            dry_run = read_flag(params, "dry_run")
+            who, why = name_requester(run), read_reason(params) or f"{run.dag_id}, run {run.run_id}"
             listed = retention_service.plan_expiry(opened)
-            what = "dry run, nothing is written; would expire" if request.dry_run else "expiring"
+            what = "dry run, nothing is written; would expire" if dry_run else "expiring"
             self.log.info("%s: %s, for %s, because: %s\n%s", name, what, who, why, _files(listed))
-            if request.dry_run:
+            if dry_run:
                 self.log.info("%s: %s", name, "; ".join(describe_expiry(listed, None)))
                 return {**to_plain(listed), "dry_run": True}
             expired = retention_service.expire(opened, listed, who, why, self._log_progress)
@@ -66,7 +67,7 @@ class RollUpOperator(PipelineOperator):
         from onceover.explain.actions import describe_rollup
         from onceover.retention.rollup import roll_up_batches
 
-        dry_run = RunRequest.from_form(context["params"]).dry_run
+        dry_run = read_flag(context["params"], "dry_run")
         with self.open("roll-up") as opened:
             if not opened.is_registered():
                 self.log.info("%s has not run yet, so the ledger has no batches of it", opened.name)

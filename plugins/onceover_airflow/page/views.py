@@ -40,7 +40,7 @@ def show_pipelines() -> HTMLResponse:
     """Show every pipeline that ever ran, worst first, and the names of those that did not."""
     with read_ledger() as ledger:
         pipelines = list_pipelines(ledger)
-    idle = sorted(set(names()) - {each.name for each in pipelines})
+    idle = sorted(set(names()) - {each["name"] for each in pipelines})
     return render("pipelines.html", pipelines=pipelines, idle=idle)
 
 

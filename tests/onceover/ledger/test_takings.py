@@ -118,10 +118,10 @@ def test_holder_is_shown_wherever_a_window_is(connection: Connection, ledger: La
         (start_of(4), HOSTILE, HOSTILE),
         (start_of(5), None, None),
     ]
-    (line,) = (each for each in list_pipelines(connection) if each.name == NAME)
-    assert [each.who for each in line.taken] == [HOSTILE]
+    (line,) = (each for each in list_pipelines(connection) if each["name"] == NAME)
+    assert [each.who for each in line["taken"]] == [HOSTILE]
     held = read_window_history(connection, NAME, start_of(4))["taken"]
-    assert held == list(line.taken)
+    assert held == line["taken"]
     listed = {row["window_start"]: (row["taken_by"], row["ticket"]) for row in list_windows(connection, NAME)}
     assert {start: held for start, held in listed.items() if held != (None, None)} == {start_of(4): (HOSTILE, HOSTILE)}
     certify_window(connection, ledger, 4)

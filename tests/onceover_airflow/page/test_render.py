@@ -10,7 +10,6 @@ import pytest
 
 from onceover.explain.page.ingest import IngestLine
 from onceover.explain.page.losses import Loss
-from onceover.explain.page.pipelines import PipelineLine
 from onceover.explain.page.trouble import TroublePage
 from onceover.ledger.takings import Taking
 from onceover.ledger.windows import WindowState
@@ -77,8 +76,9 @@ PLAN: Final = {
 PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
     "pipelines.html": {
         "pipelines": [
-            PipelineLine(HOSTILE, DriverState.DEAD, AT, {WindowState.FAILED: 1}, 1,
-                         {"windows": 1, "too_many": 1, "too_few": 1, "since": AT}, {}, {}, AT, (), (TAKEN,))
+            Shown(driver=DriverState.DEAD, watermark=AT, windows={WindowState.FAILED: 1}, overdue=1, holes={},
+                  wrong={"windows": 1, "too_many": 1, "too_few": 1, "since": AT}, log_until=AT, running=[],
+                  taken=[TAKEN])
         ],
         "idle": [HOSTILE],
     },

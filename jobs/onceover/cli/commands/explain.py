@@ -11,8 +11,7 @@ from onceover.cli.window_page import describe
 from onceover.context import open_pipeline
 from onceover.detection.future_range import resolve_window
 from onceover.explain.gather import gather
-from onceover.explain.page.window import describe_shortly
-from onceover.explain.window_json import describe_window
+from onceover.explain.page.window import describe_shortly, describe_window
 
 
 @command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -41,10 +42,10 @@ def read_request(connection: Connection, request_id: int) -> Mapping[str, Any]:
 
 def _read(connection: Connection, row: Mapping[str, Any]) -> Mapping[str, Any]:
     counts = count_requested_windows(connection, row["request_id"])
-    states: dict[str, int] = {}
+    states = Counter[str]()
     for each in counts:
-        states[each["state"]] = states.get(each["state"], 0) + each["n"]
-    total, certified = sum(states.values()), sum(each["n"] for each in counts if each["is_certified"])
+        states[each["state"]] += each["n"]
+    total, certified = states.total(), sum(each["n"] for each in counts if each["is_certified"])
     done = not states.keys() - _ENDED
     return {
         **row,

@@ -134,12 +134,12 @@ def test_pipelines_say_how_wrong_and_since_when(connection: Connection, ledger: 
     )
     change(connection, range(3, 4), f"claimed_by = 'request:{request}', claimed_until = now() + interval '1 hour'")
 
-    line = next(each for each in list_pipelines(connection) if each.name == NAME)
+    line = next(each for each in list_pipelines(connection) if each["name"] == NAME)
 
-    assert (line.wrong["too_many"], line.wrong["too_few"], line.wrong["windows"]) == (24, 4, 3)
-    assert line.wrong["since"] is not None
-    assert line.windows[WindowState.FAILED] == 2
-    (running,) = line.running
+    assert [line["wrong"][name] for name in ("too_many", "too_few", "windows")] == [24, 4, 3]
+    assert line["wrong"]["since"] is not None
+    assert line["windows"][WindowState.FAILED] == 2
+    (running,) = line["running"]
     assert (running["who"], running["why"], running["run_id"], running["windows"]) == ("kim", "INC-1", "r1", 1)
 
 
