@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 from py4j.protocol import Py4JError
@@ -12,7 +11,7 @@ from onceover.audit import store as audit_store
 from onceover.audit.log_job import audit_log
 from onceover.audit.verify_job import verify_window
 from onceover.context import open_pipeline
-from onceover.entrypoint import run
+from onceover.entrypoint import make_parser, run
 from onceover.errors import TerminalError, TransientError
 from onceover.ledger.catalog import require_in_force
 from onceover.model.json_text import to_json
@@ -22,8 +21,7 @@ from onceover.spark.session import open_session
 
 def main(arguments: Sequence[str]) -> None:
     """Write the audit's result into the ledger and change nothing else. Exits 0, equal or not."""
-    parser = argparse.ArgumentParser(prog="audit.py", description=__doc__)
-    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
+    parser = make_parser("audit", __doc__)
     parser.add_argument("--audit", required=True, type=int, help="id of an audit in the ledger")
     chosen = parser.parse_args(arguments)
     with open_pipeline(chosen.pipeline, "audit") as context:

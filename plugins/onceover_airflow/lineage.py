@@ -37,7 +37,7 @@ def _raw(published: Lineage) -> InputDataset:
         inputFacets={
             "subset": subset.InputSubsetInputDatasetFacet(subset.LocationSubsetCondition(list(published.files))),
             "inputStatistics": input_statistics_input_dataset.InputStatisticsInputDatasetFacet(
-                rowCount=sum(window.lines for window in published.windows),
+                rowCount=sum(window["lines"] for window in published.windows),
                 size=published.bytes,
                 fileCount=len(published.files),
             ),
@@ -68,11 +68,11 @@ def _topic(published: Lineage) -> InputDataset:
 def _table(published: Lineage) -> OutputDataset:
     windows = [
         subset.Partition(
-            identifier=format_moment(window.window_start),
+            identifier=format_moment(window["window_start"]),
             dimensions={
-                "window_start": format_moment(window.window_start),
-                "window_end": format_moment(window.window_end),
-                "revision": window.revision,
+                "window_start": format_moment(window["window_start"]),
+                "window_end": format_moment(window["window_end"]),
+                "revision": window["revision"],
             },
         )
         for window in published.windows
@@ -83,7 +83,7 @@ def _table(published: Lineage) -> OutputDataset:
         outputFacets={
             "subset": subset.OutputSubsetOutputDatasetFacet(condition),
             "outputStatistics": output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-                rowCount=sum(window.rows for window in published.windows if window.rewritten)
+                rowCount=sum(window["rows"] for window in published.windows if window["rewritten"])
             ),
         },
     )

@@ -4,9 +4,9 @@ specification (Naming.md). The ledger is the only source of what was published.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from onceover.context import PipelineContext
@@ -14,20 +14,6 @@ from onceover.ledger import compactions
 from onceover.ledger.columns import read_range
 from onceover.ledger.database import Connection, locate_server
 from onceover.model.offsets import OffsetRange, coalesce
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedWindow:
-    """A window as a repair published it: `lines` and `bytes` read, `rows` of the aggregates, and their revision.
-    `rewritten` is false if the rows already agreed with raw."""
-
-    window_start: datetime
-    window_end: datetime
-    lines: int
-    bytes: int
-    rows: int
-    revision: int
-    rewritten: bool
 
 
 class DatasetName(NamedTuple):
@@ -41,12 +27,13 @@ class DatasetName(NamedTuple):
 class Lineage:
     """The reads and writes of one repair request until now. `files` are the window files below the folder `raw`, in the
     windows' order, and the compacted files that replace their text, `bytes` their total size; `offsets` are the topic's
-    offsets of their landings. All are empty if nothing was published."""
+    offsets of their landings. All are empty if nothing was published. Of each window: the `lines` and `bytes` read, the
+    `rows` of the aggregates and their `revision`; it is `rewritten` unless the rows already agreed with raw."""
 
     raw: DatasetName
     topic: DatasetName
     table: DatasetName
-    windows: tuple[PublishedWindow, ...]
+    windows: Sequence[Mapping[str, Any]]
     files: tuple[str, ...]
     bytes: int
     offsets: tuple[OffsetRange, ...]
@@ -57,20 +44,20 @@ def read_lineage(context: PipelineContext, request_id: int) -> Lineage:
     name, layout = context.name, context.layout
     host, port, database = locate_server(context.ledger)
     windows, offsets = read_published(context.ledger, name, request_id)
-    standing_in = compactions.list_substitutes(context.ledger, name, [window.window_start for window in windows])
+    standing_in = compactions.list_substitutes(context.ledger, name, [window["window_start"] for window in windows])
     replacing = {start: compacted for start, compacted in standing_in.items() if compacted}
     files: list[str] = []
     for window in windows:
-        compacted = replacing.get(window.window_start)
-        files += [layout.compacted_file(window.window_start, compacted.digest)] if compacted else []
-        files += [layout.window_file(window.window_start)] if window.bytes or not compacted else []
+        compacted = replacing.get(window["window_start"])
+        files += [layout.compacted_file(window["window_start"], compacted.digest)] if compacted else []
+        files += [layout.window_file(window["window_start"])] if window["bytes"] or not compacted else []
     return Lineage(
         raw=_name_raw(context),
         topic=name_topic(context.address("kafka"), context.pipeline.contract.topic),
         table=DatasetName(f"postgres://{host}:{port}", f"{database}.aggregates.{name}"),
         windows=windows,
         files=tuple(files),
-        bytes=sum(window.bytes for window in windows) + sum(compacted.bytes for compacted in replacing.values()),
+        bytes=sum(window["bytes"] for window in windows) + sum(compacted.bytes for compacted in replacing.values()),
         offsets=offsets,
     )
 
@@ -102,7 +89,7 @@ _CERTIFICATES = """
 
 def read_published(
     connection: Connection, pipeline: str, request_id: int
-) -> tuple[tuple[PublishedWindow, ...], tuple[OffsetRange, ...]]:
+) -> tuple[list[Mapping[str, Any]], tuple[OffsetRange, ...]]:
     """Return the windows that the request has published until now, in order, and the offset ranges of the batches of
     their landings, merged where they touch. The ranges hold records of other windows too. Reads one snapshot."""
     request = {"pipeline": pipeline, "request": request_id}
@@ -132,4 +119,4 @@ def read_published(
             """,
             request,
         ).fetchall()
-    return tuple(PublishedWindow(**row) for row in windows), coalesce(map(read_range, ranges))
+    return list(windows), coalesce(map(read_range, ranges))
