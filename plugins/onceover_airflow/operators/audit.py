@@ -40,10 +40,11 @@ class AskAuditOperator(PipelineOperator):
 class AuditOperator(SparkJobOperator):
     """Runs jobs/audit.py. Returns the counts of the result; red if Kafka, raw and the aggregates differ."""
 
+    job = "audit"
     template_fields: Sequence[str] = (*SparkJobOperator.template_fields, "audit_id")
 
     def __init__(self, *, audit_id: object, **kwargs: Any) -> None:
-        super().__init__(job="audit", **kwargs)
+        super().__init__(**kwargs)
         self.audit_id = audit_id
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
@@ -74,8 +75,7 @@ class VerifyOperator(SparkJobOperator):
     is cleared. Returns the result; red if the window differs from its certificate. Skips a pipeline without a certified
     window that is small enough."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(job="audit", **kwargs)
+    job = "audit"
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         from onceover.audit import service as audit_service

@@ -129,18 +129,15 @@ class NeededOperator(_FollowingOperator):
             raise AirflowSkipException(f"nothing to repair in {self.pipeline}; no Spark application was started")
 
 
-class RepairOperator(SparkJobOperator):
+class RepairOperator(_FollowingOperator, SparkJobOperator):
     """Runs jobs/repair.py for one request: one Spark application for all its windows. Skips when there is no request.
 
     A second run of the same request finds nothing to do.
     """
 
+    job = "repair"
     template_fields: Sequence[str] = (*SparkJobOperator.template_fields, "detection")
     operator_extra_links = (RunLink(),)
-
-    def __init__(self, *, detection: object, **kwargs: Any) -> None:
-        super().__init__(job="repair", **kwargs)
-        self.detection = detection
 
     def execute(self, context: Context) -> None:
         request = parse_request_id(self.detection)

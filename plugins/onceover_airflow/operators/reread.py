@@ -19,10 +19,8 @@ class RereadOperator(SparkJobOperator):
     """Runs jobs/reread.py: finds what raw of the form's window has lost, and asks that Kafka is read again for it, as
     `onceover reread`. Returns the request of the window's repair and the range; red if Kafka holds none of it."""
 
+    job = "reread"
     operator_extra_links = (RunLink(),)
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(job="reread", **kwargs)
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         from onceover.detection.future_range import resolve_window
