@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from confluent_kafka import Producer
@@ -32,8 +33,7 @@ from onceover.model.digest import Digest
 from onceover.model.raw_file import CompactedFile
 from onceover.raw.frozen_file import FrozenText
 from onceover.raw.window_files import WindowFiles
-from onceover.repair.folded import FoldedRebuild
-from onceover.repair.freeze import list_compacted, list_texts
+from onceover.repair.folded import FoldedRebuild, list_compacted, list_texts
 from onceover.repair.proof import prove
 from onceover.spark.contract_check import check_contract
 from onceover.spark.copy_text import format_copy_lines
@@ -97,7 +97,7 @@ def _compared(
 ) -> list[Row]:
     text = list_texts(files, files.read_lengths(one.due.window_start for one in ended))
     substitutes = {one.due.window_start: CompactedFile(one.due.digest, one.bytes or 0) for one in ended}
-    compacted = list_compacted(files, substitutes)
+    compacted = list_compacted(files, [replace(one, compacted=substitutes[one.window_start]) for one in claimed])
     certified = {one.due.window_start: one.due.digest for one in ended}
     said: list[Said] = []
 
@@ -110,8 +110,7 @@ def _compared(
             ) as rebuild,
         ):
             found = rebuild.collect()
-            aggregated = rebuild.aggregate()
-            rows = [] if aggregated is None else sorted(format_copy_lines(aggregated, known.columns.names))
+            rows = sorted(format_copy_lines(rebuild.aggregate(), known.columns.names))
         took = time.monotonic() - started
         proved = all(prove(one, found[one.window_start]).is_proved for one in claimed)
         said.append(({start: rebuilt.digest for start, rebuilt in found.items()} if proved else {}, rows))

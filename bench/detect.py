@@ -133,7 +133,7 @@ def _month(connection: Connection) -> tuple[Row, list[str]]:
 def _is_exact(ledger: LargeLedger, seen: Look) -> bool:
     """Return whether exactly the planted findings were made, and none about any other window."""
     by_window = {j.evidence.window_start: frozenset(f.kind for f in j.findings) for j in seen.judgements if j.findings}
-    return by_window == ledger.expected() and {f.kind for f in seen.findings} == _OF_PIPELINE
+    return by_window == ledger.expected() and {f.kind for f in seen.ledger.findings} == _OF_PIPELINE
 
 
 def _as_a_scan_says(seen: Look) -> dict[datetime, str]:

@@ -21,7 +21,7 @@ from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import sum_digests
 from onceover.model.finding import Finding
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
-from onceover.repair.publish import ProvedWindow, publish
+from onceover.repair.publish import publish
 
 WINDOWS, QUICK = 10_000, 500
 KINDS = 10  # rows of a window
@@ -42,7 +42,7 @@ def run() -> tuple[list[Row], list[str]]:
             request, claimed = _claim(connection, ledger)
             rows = _stage(connection, ledger, request.stage, len(correct))
             started = time.monotonic()
-            done = sum(publish(connection, ledger.known, request, _prove(each)) for each in claimed)
+            done = sum(publish(connection, ledger.known, request, each, _rebuild(each)) for each in claimed)
             took = time.monotonic() - started
             ledger.known.table.unstage(connection, request.stage)
             correct.append(done == windows and _read(connection, ledger) == rows)
@@ -76,11 +76,10 @@ def _claim(connection: Connection, ledger: LargeLedger) -> tuple[RepairRequest, 
     return request, claimed
 
 
-def _prove(claimed: ClaimedWindow) -> ProvedWindow:
+def _rebuild(claimed: ClaimedWindow) -> RebuiltWindow:
     ranges = tuple(RebuiltRange(*part) for landing in claimed.landings for part in landing.parts)
     digest = sum_digests(each.digest for each in ranges)
-    rebuilt = RebuiltWindow(digest, digest.records, 0, ranges)
-    return ProvedWindow(claimed, rebuilt)
+    return RebuiltWindow(digest, digest.records, 0, ranges)
 
 
 def _stage(connection: Connection, ledger: LargeLedger, stage: str, number: int) -> list[tuple[datetime, str, int]]:

@@ -132,8 +132,7 @@ def rebuild(spark: SparkSession, text: WindowText, raw_address: str) -> list[str
         closing(FoldedRebuild(spark, raw_address, contracts, text.claimed, text.accounted, (), text.files)) as rebuilt,
     ):
         found = rebuilt.collect()
-        aggregated = rebuilt.aggregate()
-        rows = [] if aggregated is None else list(format_copy_lines(aggregated, NAMES))
+        rows = list(format_copy_lines(rebuilt.aggregate(), NAMES))
     for claim in text.claimed:
         verdict = prove(claim, found[claim.window_start])
         if not verdict.is_proved:

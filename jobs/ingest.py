@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from onceover.ingest.report import Progress, make_reporter
 from onceover.ledger import drivers
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
-from onceover.ledger.drivers import Heartbeat
+from onceover.ledger.drivers import Heartbeat, name_process
 from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.poison import list_poison
 from onceover.model.record import Record
@@ -88,7 +87,7 @@ def _ingest(name: str, stop: threading.Event) -> None:
 
 def _acquire(ledger: Connection, pipeline: str, stop: threading.Event) -> drivers.Epoch | None:
     """Return the driver's epoch, waiting for the lease of a dead driver to expire; None if `stop` is set."""
-    owner = f"{socket.gethostname()}:{os.getpid()}"
+    owner = name_process()
     waited = 0.0
     while not stop.is_set():
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from datetime import date
@@ -11,7 +9,7 @@ from datetime import date
 from onceover.context import open_pipeline
 from onceover.entrypoint import make_parser, run
 from onceover.fault_points import FaultPoint
-from onceover.ledger.drivers import as_driver
+from onceover.ledger.drivers import as_driver, name_process
 from onceover.model.json_text import to_json
 from onceover.quarantine.release_job import ReleasePlan, ReleaseRun
 from onceover.spark.session import open_session
@@ -26,7 +24,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--why", required=True, help="kept with the release")
     parser.add_argument("--dry-run", action="store_true", help="print the plan only; ingest may keep running")
     chosen = parser.parse_args(arguments)
-    owner = f"{socket.gethostname()}:{os.getpid()} (release)"
+    owner = name_process("release")
     with open_pipeline(chosen.pipeline, "release") as context:
         driving = nullcontext() if chosen.dry_run else as_driver(context.ledger, context.name, owner)
         with driving as epoch:

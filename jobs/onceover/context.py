@@ -78,12 +78,16 @@ class PipelineContext:
         Whose root it is does not matter."""
         self.markers.read_newest_readable()
 
+    def open_topic(self, **limits: float) -> closing[Topic]:
+        """Open the topic until the end of the block, in whichever Kafka cluster; `limits` are those of Topic."""
+        contract, isolation = self.pipeline.contract, self.pipeline.ingest.isolation
+        return closing(Topic(self.address("kafka"), contract.topic, isolation, self.pipeline.kafka, **limits))
+
     @contextmanager
     def open_own_topic(self, **limits: float) -> Iterator[Topic]:
         """Open the topic in the Kafka cluster that raw was read from, until the end of the block; `limits` are those of
         Topic. Raise RootRefusedError for another cluster: a mirror's log says nothing of the offsets in raw."""
-        contract, isolation = self.pipeline.contract, self.pipeline.ingest.isolation
-        with closing(Topic(self.address("kafka"), contract.topic, isolation, self.pipeline.kafka, **limits)) as topic:
+        with self.open_topic(**limits) as topic:
             self.require_own_root(topic.read_cluster_id())
             yield topic
 

@@ -27,7 +27,7 @@ from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.window import to_ms
-from onceover.repair.publish import ProvedWindow, publish
+from onceover.repair.publish import publish
 from onceover.repair.revisions import restore_revision
 from onceover_local.stack import Stack
 
@@ -99,7 +99,7 @@ def repair(connection: Connection, registered: RegisteredPipeline, keys: Rows) -
     held = OffsetRange(KafkaPartition("0a1b2c3d", 0), 0, len(keys))
     digest = Digest(len(keys), 1, 2, 3, 4)
     rebuilt = RebuiltWindow(digest, len(keys), 90, (RebuiltRange(held, digest),))
-    assert publish(connection, registered, request, ProvedWindow(claimed, rebuilt))
+    assert publish(connection, registered, request, claimed, rebuilt)
 
 
 @pytest.fixture

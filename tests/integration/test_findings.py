@@ -21,7 +21,7 @@ from onceover.fault_points import Step
 from onceover.ledger import expiries
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import from_ms
-from onceover.repair.freeze import freeze
+from onceover.repair.job import freeze
 from onceover.spark.hdfs_leases import Leases
 
 pytestmark = pytest.mark.stack

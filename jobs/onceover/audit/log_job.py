@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,13 +17,11 @@ from onceover.audit.log_plan import LogPlan, is_cut_short, is_log_whole, list_be
 from onceover.audit.result import WindowAudit
 from onceover.audit.rows import compare_rows
 from onceover.context import PipelineContext
-from onceover.kafka.topic import Topic
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.model.batch_plan import cut_into_shards
 from onceover.model.json_text import to_plain
 from onceover.model.raw_file import RawFile
 from onceover.model.window import to_ms
-from onceover.raw.marker import MarkerFiles
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.raw_lines import QUARANTINE, LineFile
 from onceover.spark.session import choose_codegen
@@ -82,14 +79,13 @@ def _compare_held(
     stage: str,
 ) -> _Found:
     """Compare Kafka's log with raw, and stage the aggregates of what they hold."""
-    pipeline, policy, kafka = context.pipeline, context.pipeline.ingest, context.address("kafka")
     files = _find_raw(context, statement, audit)
     # Raw is listed after the ledger was read, and before the log: the log holds what was appended in between.
     raw = read_raw(spark, context.raw_address, files, registered.contracts, statement.releases)
-    marker = MarkerFiles(context.raw_address, context.layout).read_newest_readable().marker
+    marker = context.markers.read_newest_readable().marker
     marked = marker.origins if marker else {}
     low, high = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))
-    with closing(Topic(kafka, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
+    with context.open_topic() as topic:
         facts = read_facts(topic)
         is_compacted = bool(facts.end) and topic.policy().compacted
         first = find_first_offsets(raw) if raw is not None and is_cut_short(facts, marked) else {}

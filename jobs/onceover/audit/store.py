@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
 from onceover.ledger.actions import record_action
-from onceover.ledger.columns import read_count
+from onceover.ledger.columns import read_count, read_range
 from onceover.ledger.compactions import parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.extras import list_extras
@@ -37,13 +37,10 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class AuditedWindow:
-    """A window as the ledger has it now: `control` is the digest of its aggregates (None: unknown), `certified` whether
-    its certificate is valid."""
+    """A window as the ledger has it now: `control` is the digest of its aggregates (None: unknown)."""
 
-    window_start: datetime
     version: int
     control: Digest | None
-    certified: bool
     is_open: bool
     is_expired: bool
     compacted: CompactedFile | None
@@ -126,10 +123,8 @@ def read_windows(
     """Return the windows from `start` to before `end` (None: unbounded)."""
     rows = connection.execute(
         """
-        SELECT w.*, coalesce(c.version = w.version, false) AS certified,
-          NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) AS is_open
+        SELECT w.*, NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) AS is_open
         FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-        LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
         WHERE w.pipeline = %(pipeline)s AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
           AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
         ORDER BY w.window_start
@@ -138,13 +133,7 @@ def read_windows(
     )
     return {
         row["window_start"]: AuditedWindow(
-            row["window_start"],
-            row["version"],
-            read_count(row),
-            row["certified"],
-            row["is_open"],
-            row["expired_at"] is not None,
-            parse_compacted(row),
+            row["version"], read_count(row), row["is_open"], row["expired_at"] is not None, parse_compacted(row)
         )
         for row in rows
     }
@@ -192,7 +181,7 @@ def read_statement(
 
 def _read_ranges(connection: Connection, query: str, pipeline: str) -> tuple[OffsetRange, ...]:
     rows = connection.execute(query, [pipeline])
-    return coalesce(OffsetRange(_parse_source(row), row["start_offset"], row["end_offset"]) for row in rows)
+    return coalesce(map(read_range, rows))
 
 
 def _parse_source(row: Mapping[str, Any]) -> KafkaPartition:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,6 @@ from onceover.audit import store as audit_store
 from onceover.audit.log_and_raw import read_raw
 from onceover.audit.log_plan import plan_log, read_facts
 from onceover.context import PipelineContext
-from onceover.kafka.topic import Topic, TopicFacts
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import StoredCertificate, read_certificate
 from onceover.model.claim import ClaimedWindow
@@ -23,15 +21,12 @@ from onceover.model.offsets import coalesce
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import ID_COLUMNS
 from onceover.model.window import format_moment, to_ms
-from onceover.repair.folded import FoldedRebuild
-from onceover.repair.freeze import list_compacted, list_texts
+from onceover.repair.folded import list_compacted, list_texts, open_rebuild
 from onceover.repair.proof import prove
-from onceover.repair.second_look import look_again
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
 from onceover.spark.range_join import looked_up
 from onceover.spark.raw_lines import LineFile
-from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
 MAX_ROWS = 20
@@ -55,44 +50,29 @@ def verify_window(
     compacted = certified.claimed.compacted
     length = files.read_lengths([start]).get(start, 0)
     texts = list_texts(files, {start: length})
-    replacing = list_compacted(files, {start: compacted} if compacted else {})
+    replacing = list_compacted(files, [certified.claimed])
     stage = f"audit:{audit.audit_id}"
 
     size = length + (compacted.bytes if compacted else 0)
     log.info("reading window %s, %.1f MiB", format_moment(start), size / 2**20)
 
     def rebuild_claimed(claimed: Sequence[ClaimedWindow]) -> _Raw | str:
-        with (
-            choose_codegen(spark, size),
-            closing(
-                FoldedRebuild(
-                    spark,
-                    context.raw_address,
-                    registered.contracts,
-                    claimed,
-                    (),
-                    [each.offsets for each in certified.extras],
-                    texts,
-                    compacted=replacing,
-                )
-            ) as rebuild,
+        own = [each.offsets for each in certified.extras]
+        with open_rebuild(spark, context, registered.contracts, claimed, texts, replacing, own=own) as (
+            rebuild,
+            windows,
         ):
-            rebuilt = look_again(context, rebuild, claimed, rebuild.collect()).get(start)
+            rebuilt = windows.get(start)
             if rebuilt is None:
                 return rebuild.failures[start]
-            aggregated = rebuild.aggregate()
-            registered.table.stage(
-                connection,
-                stage,
-                iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names),
-            )
+            rows = format_copy_lines(rebuild.aggregate(), registered.columns.names)
+            registered.table.stage(connection, stage, rows)
             return rebuilt, registered.table.compare(connection, stage, [start], MAX_ROWS).get(start, (0, []))
 
-    def fail(_: ClaimedWindow, reason: str) -> _Raw | str:
-        return reason
-
     try:
-        (raw,) = isolate_failures([replace(certified.claimed, by_value=True)], rebuild_claimed, fail)
+        (raw,) = isolate_failures(
+            [replace(certified.claimed, by_value=True)], rebuild_claimed, lambda _, reason: reason
+        )
     finally:
         if not connection.broken:
             registered.table.unstage(connection, stage)
@@ -114,17 +94,11 @@ def _count_unaccounted(
     lines = read_raw(spark, context.raw_address, files, registered.contracts, statement.releases)
     if lines is None:
         return 0
-    facts = _read_facts(context)  # after the files were listed: the log holds what was appended meanwhile
+    with context.open_topic() as topic:
+        facts = read_facts(topic)  # after the files were listed: the log holds what was appended meanwhile
     known = [*statement.accounted, *plan_log(facts, statement, {}).to_read]
     is_known = looked_up(((offsets, 1) for offsets in coalesce(known)), "is_known")
     return lines.transform(is_known).where("is_known IS NULL").select(*ID_COLUMNS).distinct().count()
-
-
-def _read_facts(context: PipelineContext) -> TopicFacts:
-    """Return the facts of the pipeline's topic."""
-    topic, policy = context.pipeline.contract.topic, context.pipeline.ingest
-    with closing(Topic(context.address("kafka"), topic, policy.isolation, context.pipeline.kafka)) as opened:
-        return read_facts(opened)
 
 
 def _build_result(certified: StoredCertificate, length: int, raw: _Raw | str, unaccounted: int) -> dict[str, Any]:

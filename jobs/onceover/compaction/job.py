@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -26,15 +25,13 @@ from onceover.model.digest import Digest
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import format_moment, to_ms
 from onceover.model.wording import pluralize
-from onceover.raw.frozen_file import FrozenText
-from onceover.repair.folded import FoldedRebuild
+from onceover.repair.folded import list_texts, open_rebuild
+from onceover.repair.groups import group_windows
 from onceover.repair.progress import WindowProgress
 from onceover.repair.proof import prove
-from onceover.repair.second_look import look_again
 from onceover.spark import compacted_files
 from onceover.spark.failure import isolate_failures
 from onceover.spark.raw_lines import LineFile
-from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
 BYTES_AT_ONCE = 512 << 20
@@ -62,69 +59,50 @@ class CompactionResult:
         }
 
 
+@dataclass(frozen=True, slots=True)
 class CompactRun:
     """A run on one Spark session, by the only process that compacts this pipeline."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        context: PipelineContext,
-        registered: RegisteredPipeline,
-        fault_point: FaultPoint,
-    ) -> None:
-        self._spark, self._connection, self._registered, self._files = spark, context.ledger, registered, context.files
-        self._context = context
-        self._raw_address = context.raw_address
-        self._fault_point = fault_point
+    spark: SparkSession
+    context: PipelineContext
+    registered: RegisteredPipeline
+    fault_point: FaultPoint
 
     def run(self, due: Sequence[CompactionDue]) -> list[CompactionResult]:
         """Compact these windows; one that fails does not stop the others."""
-        self._context.require_own_root()
-        self._files.clear_compacting()  # of a run that was killed
+        self.context.require_own_root()
+        self.context.files.clear_compacting()  # of a run that was killed
         results: list[CompactionResult] = []
         progress = WindowProgress(len(due), sum(each.digest.records for each in due))
-        for group in _group_by_size(due):
+        for group in group_windows(due, lambda each: each.text_bytes, BYTES_AT_ONCE):
             size = sum(each.text_bytes for each in group)
             log.info("reading %d window files, %.1f MiB", len(group), size / 2**20)
-            results += chain.from_iterable(isolate_failures(group, self._compact_group, _report_failure))
+            results += chain.from_iterable(
+                isolate_failures(group, lambda some: list(self._compact(some)), _report_failure)
+            )
             progress.add_bytes(size)
             progress.finish(len(group), sum(each.digest.records for each in group))
-        self._files.clear_compacting()
+        self.context.files.clear_compacting()
         for result in results:
             if result.why:
                 log.error("window %s: %s", format_moment(result.due.window_start), result.why)
         return results
-
-    def _compact_group(self, group: Sequence[CompactionDue]) -> list[CompactionResult]:
-        return list(self._compact(group))
 
     def _compact(self, group: Sequence[CompactionDue]) -> Iterator[CompactionResult]:
         certified: dict[datetime, StoredCertificate] = {}
         for due in group:
             try:
                 certified[due.window_start] = read_certificate(
-                    self._connection, self._registered.name, due.window_start
+                    self.context.ledger, self.registered.name, due.window_start
                 )
             except TerminalError as error:  # the window or its certificate expired since it was listed
                 yield CompactionResult(due, why=str(error))
-        lengths = self._files.read_lengths(certified)
-        texts = {start: FrozenText(self._files.layout.window_file(start), n) for start, n in lengths.items()}
-        claimed = [each.claimed for each in certified.values()]
-        with (
-            choose_codegen(self._spark, sum(lengths.values())),
-            closing(
-                FoldedRebuild(
-                    self._spark,
-                    self._raw_address,
-                    self._registered.contracts,
-                    claimed,
-                    (),
-                    [each.offsets for of_window in certified.values() for each in of_window.extras],
-                    texts,
-                )
-            ) as rebuild,
-        ):
-            rebuilt = look_again(self._context, rebuild, claimed, rebuild.collect())
+        lengths = self.context.files.read_lengths(certified)
+        texts, claimed = list_texts(self.context.files, lengths), [each.claimed for each in certified.values()]
+        own = [each.offsets for of_window in certified.values() for each in of_window.extras]
+        with open_rebuild(
+            self.spark, self.context, self.registered.contracts, claimed, texts, {}, own=own
+        ) as (rebuild, rebuilt):  # fmt: skip
             right: list[CompactionDue] = []
             for due in (due for due in group if due.window_start in certified):
                 why = rebuild.failures.get(due.window_start) or _find_difference(
@@ -137,9 +115,9 @@ class CompactRun:
             if not right:
                 return
             lines = rebuild.select_lines([due.window_start for due in right])
-            files = compacted_files.write(lines, self._raw_address, self._files.layout.compacting)
-            self._fault_point.stop_after(CompactStep.WRITTEN)
-            held = compacted_files.digest_files(self._spark, self._raw_address, files)
+            files = compacted_files.write(lines, self.context.raw_address, self.context.files.layout.compacting)
+            self.fault_point.stop_after(CompactStep.WRITTEN)
+            held = compacted_files.digest_files(self.spark, self.context.raw_address, files)
         written = {file.window_ms: file for file in files}
         for due in right:
             window_ms = to_ms(due.window_start)
@@ -152,10 +130,10 @@ class CompactRun:
 
     def _keep(self, due: CompactionDue, source: str, length: int) -> CompactionResult:
         def place() -> None:
-            self._files.place(source, due.window_start, due.digest)
-            self._fault_point.stop_after(CompactStep.PLACED)
+            self.context.files.place(source, due.window_start, due.digest)
+            self.fault_point.stop_after(CompactStep.PLACED)
 
-        if compactions.record_compaction(self._connection, self._registered.name, due, length, place):
+        if compactions.record_compaction(self.context.ledger, self.registered.name, due, length, place):
             return CompactionResult(due, length)
         return CompactionResult(due, why="it changed meanwhile, or a repair holds it; compact the window again")
 
@@ -211,15 +189,3 @@ def _find_difference(due: CompactionDue, certified: StoredCertificate, rebuilt: 
     if rebuilt.digest != due.digest:
         return f"raw holds {rebuilt.digest}, its certificate says {due.digest}"
     return None
-
-
-def _group_by_size(windows: Sequence[CompactionDue]) -> Iterator[list[CompactionDue]]:
-    """Yield the windows in order, in groups of at most BYTES_AT_ONCE of text; a larger window is a group of its own."""
-    group: list[CompactionDue] = []
-    for due in windows:
-        if group and sum(each.text_bytes for each in group) + due.text_bytes > BYTES_AT_ONCE:
-            yield group
-            group = []
-        group.append(due)
-    if group:
-        yield group

@@ -10,7 +10,7 @@ from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import FROZEN
 from onceover.ledger.columns import read_count, read_digest
-from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
+from onceover.ledger.compactions import parse_compacted
 from onceover.ledger.database import Connection
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence
@@ -48,13 +48,6 @@ class CertifiedWindow:
             certified=self.certified,
             certificate_version=self.version,
             frozen_length=self.frozen_length,
-            landed_since=Digest(),
-            bytes_since=0,
-            landings_since=(),
-            late_records=0,
-            overlaps=(),
-            unproved=(),
-            landing_set=(),
             compacted=self.compacted,
         )
 
@@ -66,28 +59,16 @@ def list_certified(
 
     Ingest and repair change rows and version together, so that an unchanged version means untouched rows.
     """
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        return _read(
-            connection,
-            registered,
-            f"{_WITHIN} ORDER BY w.window_start LIMIT %(most)s",
-            {"start": start, "end": end, "most": most},
-        )
+    which = f"{_WITHIN} ORDER BY w.window_start LIMIT %(most)s"
+    return _read(connection, registered, which, {"start": start, "end": end, "most": most})
 
 
 def read_certified(
     connection: Connection, registered: RegisteredPipeline, starts: Iterable[datetime]
 ) -> list[CertifiedWindow]:
     """Return those of these windows whose certificate is still valid, in one snapshot."""
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        return _read(
-            connection,
-            registered,
-            "w.window_start = ANY(%(starts)s) ORDER BY w.window_start",
-            {"starts": sorted(starts)},
-        )
+    which = "w.window_start = ANY(%(starts)s) ORDER BY w.window_start"
+    return _read(connection, registered, which, {"starts": sorted(starts)})
 
 
 def read_certified_versions(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> dict[datetime, int]:
@@ -97,6 +78,17 @@ def read_certified_versions(connection: Connection, pipeline: str, starts: Itera
         {"pipeline": pipeline, "starts": sorted(starts)},
     )
     return {row["window_start"]: row["version"] for row in rows}
+
+
+def read_frozen_lengths(
+    connection: Connection, pipeline: str, start: datetime | None, end: datetime | None
+) -> dict[datetime, int]:
+    """Return the bytes of text that the valid certificates of the range's windows cover, in order."""
+    rows = connection.execute(
+        f"SELECT w.window_start, {FROZEN} AS bytes {_CERTIFIED} AND {_WITHIN} ORDER BY w.window_start",
+        {"pipeline": pipeline, "start": start, "end": end},
+    )
+    return {row["window_start"]: row["bytes"] for row in rows}
 
 
 def count_certified(connection: Connection, pipeline: str, start: datetime | None, end: datetime | None) -> int:
@@ -118,18 +110,19 @@ _WITHIN = """(%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
 def _read(
     connection: Connection, registered: RegisteredPipeline, which: str, values: Mapping[str, object]
 ) -> list[CertifiedWindow]:
-    rows = connection.execute(
-        f"""
-        SELECT w.window_start, w.window_end, w.version, w.certificate_id, w.records, w.high1, w.low1, w.high2, w.low2,
-          {FROZEN} AS frozen_length, c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2,
-          c.low2 AS c_low2, c.aggregate_rows, c.aggregate_hash, c.contract_version, {COMPACTED_COLUMNS}
-        {_CERTIFIED} AND {which}
-        """,
-        {"pipeline": registered.name, **values},
-    ).fetchall()
-    fingerprints = registered.read_fingerprints(
-        connection, {row["window_start"]: row["contract_version"] for row in rows}
-    )
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        rows = connection.execute(
+            f"""
+            SELECT w.*, {FROZEN} AS frozen_length, c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1,
+              c.high2 AS c_high2, c.low2 AS c_low2, c.aggregate_rows, c.aggregate_hash, c.contract_version
+            {_CERTIFIED} AND {which}
+            """,
+            {"pipeline": registered.name, **values},
+        ).fetchall()
+        fingerprints = registered.read_fingerprints(
+            connection, {row["window_start"]: row["contract_version"] for row in rows}
+        )
     return [
         CertifiedWindow(
             window_start=row["window_start"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.certificates import FROZEN
@@ -13,7 +14,7 @@ from onceover.ledger.compactions import parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.stopped_ranges import list_stopped
 from onceover.ledger.windows import count_open_windows
-from onceover.model.digest import Digest
+from onceover.model.digest import EMPTY
 from onceover.model.finding import Evidence, Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.stopped_range import StopCause
@@ -27,7 +28,7 @@ class EvidenceSnapshot:
     in_flight: frozenset[int]
     findings: tuple[Finding, ...]  # of the pipeline
     blocked: frozenset[datetime]
-    claimed: Mapping[datetime, str]
+    claimed: frozenset[datetime]
     open_windows: int
 
 
@@ -42,8 +43,9 @@ _CHOSEN = """
 # uncertified, and would read every landing.
 _EVIDENCE = f"""
 WITH chosen AS (
-  SELECT w.*, c.version AS certificate_version, coalesce(c.last_landing, 0) AS last_landing,
-    coalesce({FROZEN}, 0) AS frozen_length, c.certificate_id IS NOT NULL AS has_certificate,
+  SELECT w.*, w.claimed_until >= clock_timestamp() AS is_claimed, c.version AS certificate_version,
+    coalesce(c.last_landing, 0) AS last_landing,
+    coalesce({FROZEN}, 0) AS frozen_length,
     c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2, c.low2 AS c_low2,
     coalesce(c.extras <> '[]', false) AS has_extras
   FROM onceover."window" w LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
@@ -88,23 +90,23 @@ WITH chosen AS (
   WHERE b.pipeline = %(pipeline)s AND b.who IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM onceover.cutover c WHERE c.pipeline = b.pipeline AND c.generation = x.generation
       AND c.kafka_partition = x.kafka_partition AND c.first_offset >= x.end_offset AND c.version <= b.contract_version)
-), pairs AS (
-  SELECT DISTINCT r.window_start, least(r.landing_id, s.landing_id) AS one, greatest(r.landing_id, s.landing_id) AS two
+), overlapping AS (
+  SELECT r.window_start, unnest(ARRAY[r.landing_id, s.landing_id]) AS landing_id
   FROM released r JOIN spans s ON s.window_start = r.window_start AND s.generation = r.generation
     AND s.kafka_partition = r.kafka_partition AND s.start_offset < r.end_offset AND r.start_offset < s.end_offset
   WHERE r.since OR s.since
   UNION
-  SELECT DISTINCT window_start, least(landing_id, other[2]) AS one, greatest(landing_id, other[2]) AS two
+  SELECT window_start, unnest(ARRAY[landing_id, other[2]]) AS landing_id
   FROM (SELECT *, CASE WHEN since THEN any_before ELSE since_before END AS other FROM preceded) p
   WHERE start_offset < other[1]
-), overlapping AS (
-  SELECT window_start, jsonb_agg(jsonb_build_array(one, two) ORDER BY one, two) AS pairs FROM pairs GROUP BY 1
+), doubled AS (
+  SELECT window_start, array_agg(landing_id ORDER BY landing_id) AS overlapping FROM overlapping GROUP BY 1
 )
 SELECT c.*, coalesce(s.landing_ids, '{{}}') AS landing_ids, coalesce(s.landings_since, '{{}}') AS landings_since,
   coalesce(s.bytes_since, 0) AS bytes_since, s.s_records, s.s_high1, s.s_low1, s.s_high2, s.s_low2,
   coalesce(s.late_records, 0) AS late_records, coalesce(s.unproved, '{{}}') AS unproved,
-  coalesce(o.pairs, '[]') AS overlapping
-FROM chosen c LEFT JOIN sums s USING (window_start) LEFT JOIN overlapping o USING (window_start)
+  coalesce(o.overlapping, '{{}}') AS overlapping
+FROM chosen c LEFT JOIN sums s USING (window_start) LEFT JOIN doubled o USING (window_start)
 ORDER BY c.window_start
 """
 
@@ -146,56 +148,36 @@ def read_evidence(
         return EvidenceSnapshot(
             evidence=tuple(_build_evidence(row) for row in rows),
             in_flight=list_in_flight(connection, pipeline),
-            findings=tuple(_find_incomplete_partitions(connection, pipeline)),
+            findings=find_incomplete_partitions(connection, pipeline),
             blocked=frozenset(row["window_start"] for row in rows if row["blocked_at"]),
-            claimed=_read_claims(connection, pipeline),
+            claimed=frozenset(row["window_start"] for row in rows if row["is_claimed"]),
             open_windows=count_open_windows(connection, pipeline),
         )
 
 
-def _build_evidence(row: Mapping[str, object]) -> Evidence:
-    values: dict[str, object] = dict(row)
-    has_certificate = bool(values["has_certificate"])
+def _build_evidence(row: Mapping[str, Any]) -> Evidence:
     return Evidence(
-        window_start=_moment(values["window_start"]),
-        window_end=_moment(values["window_end"]),
-        version=int(str(values["version"])),
+        window_start=row["window_start"],
+        window_end=row["window_end"],
+        version=row["version"],
         control=read_count(row),
-        certified=read_digest(row, "c_") if has_certificate else None,
-        certificate_version=int(str(values["certificate_version"])) if has_certificate else None,
-        frozen_length=int(str(values["frozen_length"])),
-        landed_since=read_digest(row, "s_") if values["s_records"] is not None else Digest(),
-        bytes_since=int(str(values["bytes_since"])),
-        landings_since=_ids(values["landings_since"]),
-        late_records=int(str(values["late_records"])),
-        overlaps=tuple((int(a), int(b)) for a, b in values["overlapping"]),  # type: ignore[attr-defined]
-        unproved=_ids(values["unproved"]),
-        landing_set=_ids(values["landing_ids"]),
-        has_extras=bool(values["has_extras"]),
+        certified=None if row["certificate_version"] is None else read_digest(row, "c_"),
+        certificate_version=row["certificate_version"],
+        frozen_length=row["frozen_length"],
+        landed_since=read_digest(row, "s_") if row["s_records"] is not None else EMPTY,
+        bytes_since=row["bytes_since"],
+        landings_since=tuple(row["landings_since"]),
+        late_records=row["late_records"],
+        overlaps=tuple(row["overlapping"]),
+        unproved=tuple(row["unproved"]),
+        landing_set=tuple(row["landing_ids"]),
+        has_extras=row["has_extras"],
         compacted=parse_compacted(row),
     )
 
 
-def _ids(value: object) -> tuple[int, ...]:
-    return tuple(value) if isinstance(value, list) else ()
-
-
-def _moment(value: object) -> datetime:
-    if not isinstance(value, datetime):
-        raise TypeError(f"expected a timestamp from the ledger, got {value!r}")
-    return value
-
-
-def _read_claims(connection: Connection, pipeline: str) -> dict[datetime, str]:
-    rows = connection.execute(
-        'SELECT window_start, claimed_by FROM onceover."window" '
-        "WHERE pipeline = %s AND claimed_until >= clock_timestamp()",
-        [pipeline],
-    )
-    return {row["window_start"]: row["claimed_by"] for row in rows}
-
-
-def _find_incomplete_partitions(connection: Connection, pipeline: str) -> list[Finding]:
+def find_incomplete_partitions(connection: Connection, pipeline: str) -> tuple[Finding, ...]:
+    """Return what is wrong with the pipeline's Kafka partitions, whatever the window."""
     rows = connection.execute(
         """
         SELECT generation, kafka_partition, frontier, reach, end_offset, truncated_from,
@@ -215,8 +197,8 @@ def _find_incomplete_partitions(connection: Connection, pipeline: str) -> list[F
         for each in list_stopped(connection, pipeline, StopCause.UNREADABLE)
         for o in [each.offsets]
     ]
-    return [
+    return (
         *([Finding(Kind.UNREADABLE, {"stopped": stopped})] if stopped else []),
         *([Finding(Kind.HOLE, {"frontier_and_reach": behind})] if behind else []),
         *([Finding(Kind.TRUNCATED, {"end_and_stored": ends, "cut_from": cut})] if ends or cut else []),
-    ]
+    )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
-from onceover.detection.evidence import read_evidence, read_versions
+from onceover.detection.evidence import EvidenceSnapshot, read_evidence, read_versions
 from onceover.ledger import batches
 from onceover.ledger.database import Connection
 from onceover.model.finding import Evidence, Finding, is_right, judge_window
@@ -48,15 +48,13 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One consistent look at a pipeline. `changing` counts windows left out, as batches changed them meanwhile."""
+    """One consistent look at a pipeline, with what the `ledger` said. `changing` counts windows left out, as batches
+    changed them meanwhile."""
 
     judgements: tuple[Judgement, ...]
     changing: int
     in_flight: frozenset[int]
-    findings: tuple[Finding, ...]
-    blocked: frozenset[datetime]
-    claimed: Mapping[datetime, str]
-    open_windows: int
+    ledger: EvidenceSnapshot
 
 
 def judge_windows(
@@ -118,12 +116,4 @@ def _look_once(
     steady = [e for e in seen.evidence if before.get(e.window_start) == e.version]
     missing = find_missing_compacted(files, steady)
     judgements = tuple(_judge(e, lengths.get(e.window_start), e.window_start in missing) for e in steady)
-    return Look(
-        judgements=judgements,
-        changing=len(seen.evidence) - len(steady),
-        in_flight=in_flight | seen.in_flight,
-        findings=seen.findings,
-        blocked=seen.blocked,
-        claimed=seen.claimed,
-        open_windows=seen.open_windows,
-    )
+    return Look(judgements, len(seen.evidence) - len(steady), in_flight | seen.in_flight, seen)

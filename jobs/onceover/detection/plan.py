@@ -10,7 +10,7 @@ from typing import Final
 
 from onceover.context import PipelineContext
 from onceover.detection.judgements import PATIENCE_SECONDS, judge_windows
-from onceover.detection.unexplained_lengths import list_unexplained_files
+from onceover.detection.reopened import list_unlike_certified
 from onceover.errors import ChangedPlanError
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
 from onceover.model.finding import Finding
@@ -107,8 +107,8 @@ def plan_repair(
 
     Waits at most `patience` seconds for batches that may explain a finding."""
     registered, connection = context.require_same_contract(), context.ledger
-    unexplained = list_unexplained_files(connection, registered.name, context.files, window_range)
-    every = force or any(file.expected.is_certified for file in unexplained)  # `detect` reopens these
+    # `detect` reopens these.
+    every = force or bool(list_unlike_certified(connection, registered.name, context.files, window_range))
     judged = judge_windows(connection, registered.name, context.files, window_range, every, patience)
     failed = [j for j in judged.judgements if not j.is_right or force]
     refuse_expired(connection, registered.name, window_range)

@@ -12,11 +12,10 @@ from onceover.context import PipelineContext
 from onceover.detection import holes
 from onceover.detection.certify import certify_from_ledger
 from onceover.detection.cuts import compare_log
-from onceover.detection.extras import reopen_extras
 from onceover.detection.files_without_window import register_unknown_files
 from onceover.detection.judgements import judge_windows
 from onceover.detection.plan import require_plan
-from onceover.detection.unexplained_lengths import reopen_unexplained
+from onceover.detection.reopened import reopen_extras, reopen_unlike_certified
 from onceover.errors import UsageError
 from onceover.ledger import drivers, read_again, repair_requests
 from onceover.ledger import findings as ledger_findings
@@ -110,13 +109,15 @@ def detect(
     # A person who names windows, or a hole, may concern records that only the length of a certified file shows.
     is_searched = window_range is not None or read_holes(connection, registered.name)
     if is_searched:
-        reopen_unexplained(context, window_range)
+        reopen_unlike_certified(context, window_range)
     reopen_extras(context)
     judged = judge_windows(connection, registered.name, context.files, window_range, force)
     if not is_compared:
         log.warning("no window of %s is certified until its log was compared with what landed", context.name)
         judged = replace(judged, judgements=(), changing=judged.changing + len(judged.judgements))
-    keep = [j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked]
+    keep = [
+        j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.ledger.blocked
+    ]
     certified = certify_from_ledger(
         connection,
         registered,
@@ -124,7 +125,7 @@ def detect(
         who,
         reason,
     )
-    readable = holes.list_readable_holes(context, judged.findings)
+    readable = holes.list_readable_holes(context, judged.ledger.findings)
     failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
     refuse_expired(connection, registered.name, window_range)
     if planned is not None and is_compared:
@@ -136,7 +137,7 @@ def detect(
         log.info("request %d was killed, and goes on: %d of its windows are repaired", killed[0], len(killed[1]))
         failed = {start: findings for start, findings in failed.items() if start not in killed[1]}
     queued = find_queued(connection, registered.name, dag_run, still_runs) if dag_run and still_runs else None
-    free = {start: findings for start, findings in sorted(failed.items()) if start not in judged.claimed}
+    free = {start: findings for start, findings in sorted(failed.items()) if start not in judged.ledger.claimed}
     if window_range is None:
         # The next scheduled detection requests the rest: no pipeline holds up the others for hours.
         free = {start: findings for start, findings in free.items() if only is None or start in only}
@@ -167,7 +168,7 @@ def detect(
         if again:
             read_again.request_ranges(connection, registered.name, request_id, map(ReadAgain, again))
     # What is read again is requested by now: to read a hole in order to explain it takes long, and may be killed.
-    of_pipeline = holes.explain_holes(context, judged.findings)
+    of_pipeline = holes.explain_holes(context, judged.ledger.findings)
     ledger_findings.record_findings(connection, registered.name, None, of_pipeline)
     return Detection(
         pipeline=registered.name,
@@ -178,8 +179,8 @@ def detect(
             for start, findings in sorted(failed.items())
         ),
         waiting=judged.changing + len(failed) - (0 if queued is not None else len(free)),
-        blocked=len(judged.blocked),
-        open=judged.open_windows,
+        blocked=len(judged.ledger.blocked),
+        open=judged.ledger.open_windows,
         findings=of_pipeline,
         read_again=() if queued is not None else tuple(map(str, again)),
         queued=queued,

@@ -49,9 +49,8 @@ class DifferingWindow:
     def window_start(self) -> datetime:
         return self.window.window_start
 
-    @property
-    def rows_differ(self) -> bool:
-        return self.window.rows_differ
+    def as_dict(self) -> dict[str, object]:
+        return {"window": self.window_start, "findings": self.findings}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +75,6 @@ class SweepResult:
     waiting: int
     reopened: int = 0
     quarantine: tuple[ShortQuarantine, ...] = ()
-
-    def as_dict(self) -> dict[str, object]:
-        return {
-            "pipeline": self.pipeline,
-            "compared": self.compared,
-            "differing": [{"window": each.window_start, "findings": each.findings} for each in self.differing],
-            "waiting": self.waiting,
-            "reopened": self.reopened,
-            "quarantine": self.quarantine,
-        }
 
 
 def sweep_pipeline(
@@ -149,7 +138,7 @@ def sweep_windows(
     deadline = time.monotonic() + patience
     while flying & list_in_flight(connection, registered.name):
         if time.monotonic() > deadline:
-            kept = tuple(each for each in first.values() if each.rows_differ)
+            kept = tuple(each for each in first.values() if each.window.rows_differ)
             return SweepResult(registered.name, compared, kept, len(first) - len(kept))
         time.sleep(0.2)
     second = _compare(read_certified(connection, registered, first), files)
@@ -172,9 +161,9 @@ def reopen(connection: Connection, pipeline: str, differing: Iterable[DifferingW
         for each in same:
             for finding in each.findings:
                 note_finding(connection, pipeline, each.window_start, finding)
-            if each.rows_differ:
+            if each.window.rows_differ:
                 revoke(connection, pipeline, each.window.certificate_id, "the aggregates were changed under it")
-        bump_versions(connection, pipeline, [each.window_start for each in same if not each.rows_differ])
+        bump_versions(connection, pipeline, [each.window_start for each in same if not each.window.rows_differ])
     return [each.window_start for each in same]
 
 

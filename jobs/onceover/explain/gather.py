@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onceover.context import PipelineContext
-from onceover.detection.evidence import read_evidence
+from onceover.detection.evidence import find_incomplete_partitions
 from onceover.detection.judgements import judge_windows
 from onceover.errors import OnceoverError, UnknownWindowError
 from onceover.explain.next_steps import list_next_steps
@@ -142,15 +142,14 @@ def _judge(
         seen = judge_windows(context.ledger, context.name, context.files, only, every=True, patience=0.0)
     except OnceoverError as error:
         # The ledger alone is worth reporting; if the ledger itself failed, this raises again.
-        findings = read_evidence(context.ledger, context.name, window.start, window.end, True).findings
-        return None, str(error), None, False, findings
+        return None, str(error), None, False, find_incomplete_partitions(context.ledger, context.name)
     for judgement in seen.judgements:
-        return judgement.findings, None, judgement.file_length, False, seen.findings
+        return judgement.findings, None, judgement.file_length, False, seen.ledger.findings
     if seen.changing:
-        return None, "a batch is landing in it right now", None, True, seen.findings
+        return None, "a batch is landing in it right now", None, True, seen.ledger.findings
     opened = judge_windows(context.ledger, context.name, context.files, only, every=True, patience=0.0, open_ones=True)
     for judgement in opened.judgements:  # of an open window only lost lines are a fault
         lost = tuple(finding for finding in judgement.findings if finding.kind is Kind.MISSING_FILE)
-        return (lost or None), "it is still open", judgement.file_length, False, seen.findings
+        return (lost or None), "it is still open", judgement.file_length, False, seen.ledger.findings
     why = "a batch is landing in it right now" if opened.changing else "it is still open"
-    return None, why, None, bool(opened.changing), seen.findings
+    return None, why, None, bool(opened.changing), seen.ledger.findings

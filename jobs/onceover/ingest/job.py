@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -24,7 +22,7 @@ from onceover.ingest.poison_suspects import SuspectRanges
 from onceover.ingest.unreadable_ranges import UnreadableRanges
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
-from onceover.ledger.drivers import Epoch, record_versions
+from onceover.ledger.drivers import Epoch, name_process, record_versions
 from onceover.model.batch_plan import cut_into_shards
 from onceover.model.offsets import OffsetRange
 from onceover.offset_stores import open_store
@@ -61,7 +59,7 @@ def build_driver(
     require_in_force(context.ledger, registered)
     # A paused or cut-off driver must not keep out its successor, nor keep windows locked, by an open transaction.
     context.ledger.execute(f"SET idle_in_transaction_session_timeout = '{MAX_IDLE_SECONDS}s'")
-    root = context.root.claim(epoch, topic.read_cluster_id(), f"{socket.gethostname()}:{os.getpid()}")
+    root = context.root.claim(epoch, topic.read_cluster_id(), name_process())
     keep_registered_contracts(spark, context, registered)
     record_versions(context.ledger, epoch, spark.version, read_zone_data(spark))
     policy = context.pipeline.ingest

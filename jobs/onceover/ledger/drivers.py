@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -39,6 +41,11 @@ class Epoch:
     pipeline: str
     number: int
     holder: UUID
+
+
+def name_process(purpose: str = "") -> str:
+    """Name this process as a driver's owner, with its purpose if that is not ingest."""
+    return f"{socket.gethostname()}:{os.getpid()}" + (f" ({purpose})" if purpose else "")
 
 
 def refuse_second_driver(connection: Connection, pipeline: str) -> None:

@@ -89,7 +89,7 @@ def list_windows(
     state: WindowState | None = None,
     start: datetime | None = None,
     end: datetime | None = None,
-) -> list[Mapping[str, object]]:
+) -> list[Mapping[str, Any]]:
     """Return windows in order, each with its state, counted records, certificate's basis, open findings and holder."""
     key: dict[str, object] = {"pipeline": pipeline, "start": start, "end": end, "state": state}
     unsettled = ""

@@ -1,14 +1,15 @@
-"""A repair's claim: the windows that it holds, with their landings."""
+"""A repair's claim: the windows that it holds, with their landings, and the ranges of these by leader epoch."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from onceover.model.digest import Digest
-from onceover.model.log_history import EpochSpan
-from onceover.model.offsets import OffsetRange
+from onceover.model.log_history import NO_EPOCH, EpochSpan
+from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import CompactedFile
 from onceover.model.release import Release
 
@@ -26,10 +27,6 @@ class ClaimedLanding:
     release: Release | None = None
     exact: tuple[OffsetRange, ...] = ()  # the ranges of a batch with several of a Kafka partition
     spans: tuple[EpochSpan, ...] = ()  # none: of unknown epochs
-
-    @property
-    def release_id(self) -> int | None:
-        return self.release.batch_id if self.release else None
 
     @property
     def readings(self) -> tuple[EpochSpan, ...]:
@@ -60,3 +57,21 @@ class ClaimedWindow:
     @property
     def landing_set(self) -> tuple[int, ...]:
         return tuple(landing.landing_id for landing in self.landings)
+
+
+# Where a landing of a Kafka partition has no epochs, as leaders changed while its batch was read, all records of that
+# Kafka partition are judged by their IDs alone, as if of no epoch.
+
+
+def find_blind(landings: Iterable[ClaimedLanding]) -> frozenset[KafkaPartition]:
+    """Return the Kafka partitions whose records are judged by their IDs alone."""
+    readings = (reading for landing in landings if not landing.release for reading in landing.readings)
+    return frozenset(each.offsets.source for each in readings if each.leader_epoch is None)
+
+
+def list_readings(landing: ClaimedLanding, blind: Collection[KafkaPartition]) -> list[tuple[OffsetRange, int]]:
+    """Return the landing's ranges, each with its leader epoch; NO_EPOCH in a `blind` Kafka partition."""
+    return [
+        (each.offsets, NO_EPOCH if each.leader_epoch is None or each.offsets.source in blind else each.leader_epoch)
+        for each in landing.readings
+    ]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from onceover.model.digest import Digest
+from onceover.model.digest import EMPTY, Digest
 from onceover.model.finding_kinds import Kind, failures
 from onceover.model.raw_file import CompactedFile
 
@@ -38,8 +38,8 @@ class Evidence:
     certificate, of all.
     With `has_extras`, the certificate counts records that had landed nowhere; only raw shows whether they still do.
     `compacted` is the file that replaces the window's expired text.
-    `overlaps` holds pairs of landings of this window, not both certified, whose batches' offset ranges overlap: each
-    landing with the earlier one that it overlaps and that reaches furthest.
+    `overlaps` are landings of this window, not all certified, whose batches' offset ranges overlap: each with the
+    earlier one that it overlaps and that reaches furthest.
     """
 
     window_start: datetime
@@ -49,13 +49,13 @@ class Evidence:
     certified: Digest | None
     certificate_version: int | None
     frozen_length: int
-    landed_since: Digest
-    bytes_since: int
-    landings_since: tuple[int, ...]
-    late_records: int
-    overlaps: tuple[tuple[int, int], ...]
-    unproved: tuple[int, ...]
-    landing_set: tuple[int, ...]
+    landed_since: Digest = EMPTY
+    bytes_since: int = 0
+    landings_since: tuple[int, ...] = ()
+    late_records: int = 0
+    overlaps: tuple[int, ...] = ()
+    unproved: tuple[int, ...] = ()
+    landing_set: tuple[int, ...] = ()
     has_extras: bool = False
     compacted: CompactedFile | None = None
 
@@ -65,7 +65,7 @@ class Evidence:
 
     @property
     def expected(self) -> Digest:
-        return (self.certified or Digest()) + self.landed_since
+        return (self.certified or EMPTY) + self.landed_since
 
     @property
     def expected_length(self) -> int:
@@ -82,8 +82,7 @@ def judge_window(
     """
     findings: list[Finding] = []
     if evidence.overlaps:
-        landings = sorted({landing for pair in evidence.overlaps for landing in pair})
-        findings.append(Finding(Kind.DUPLICATED, {"landings": landings, "pairs": len(evidence.overlaps)}))
+        findings.append(Finding(Kind.DUPLICATED, {"landings": list(evidence.overlaps)}))
     expected = evidence.expected_length
     has_extras = evidence.has_extras and not evidence.is_certified
     if (file_length or 0) > expected or evidence.unproved or has_extras:

@@ -6,9 +6,11 @@ A range is half-open and its `end` is the next offset to read, as Kafka's commit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 from onceover.errors import UsageError
 
@@ -92,28 +94,6 @@ def span_sources(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
     return [OffsetRange(p[0].source, p[0].start, max(r.end for r in p)) for p in by_source]
 
 
-def compute_frontier(origin: int, ranges: Iterable[OffsetRange]) -> int:
-    """Return the end of the unbroken prefix that starts at `origin`, for the ranges of one Kafka partition."""
-    reached = origin
-    for piece in coalesce(ranges):
-        if piece.start > reached:
-            break
-        reached = max(reached, piece.end)
-    return reached
-
-
-def compute_holes(origins: Mapping[KafkaPartition, int], ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """Return the ranges missing between each Kafka partition's origin and its largest end."""
-    missing: list[OffsetRange] = []
-    reached = dict(origins)
-    for piece in coalesce(ranges):
-        at = reached.get(piece.source, 0)
-        if piece.start > at:
-            missing.append(OffsetRange(piece.source, at, piece.start))
-        reached[piece.source] = max(at, piece.end)
-    return tuple(missing)
-
-
 def intersect(ranges: Iterable[OffsetRange], others: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
     """Return the offsets that both have, as the fewest ranges, in order."""
     left, right = coalesce(ranges), coalesce(others)
@@ -143,3 +123,17 @@ def subtract(ranges: Iterable[OffsetRange], others: Iterable[OffsetRange]) -> tu
             start, n = max(start, right[n].end), n + 1
         rest.append(OffsetRange(piece.source, min(start, piece.end), piece.end))
     return coalesce(rest)
+
+
+class OffsetSet:
+    """Offset ranges, joined where they touch, to look up what they hold."""
+
+    def __init__(self, ranges: Iterable[OffsetRange]) -> None:
+        joined = groupby(coalesce(ranges), key=lambda r: r.source)
+        self._ranges = {source: [(piece.start, piece.end) for piece in pieces] for source, pieces in joined}
+
+    def holds(self, source: KafkaPartition, start: int, end: int) -> bool:
+        """Return whether all offsets from `start` to before `end` are in it."""
+        ranges = self._ranges.get(source, [])
+        at = bisect_right(ranges, start, key=itemgetter(0))
+        return at > 0 and end <= ranges[at - 1][1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from types import TracebackType
 from typing import Final
 
 from onceover.lines.line_reference import Line
@@ -14,8 +13,7 @@ _MAX_WAITING: Final = 10_000
 
 
 class CountedIds:
-    """A set of IDs, each with the last reason that was added with it. Holds no content of a record. Open it by `with`:
-    the end of the block deletes the database."""
+    """A set of IDs, each with the last reason that was added with it. Holds no content of a record."""
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("")  # a private file in the folder of SQLITE_TMPDIR, else the system's
@@ -27,12 +25,8 @@ class CountedIds:
         self._reasons: dict[str, int] = {}
         self._waiting: list[tuple[int, int, int]] = []
 
-    def __enter__(self) -> CountedIds:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Delete the database."""
         self._database.close()
 
     def add(self, line: Line, reason: str | None) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from typing import Protocol
 
 from onceover.lines.line_file import PlacedLine, decode_file
 from onceover.lines.line_reference import Line
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.offsets import OffsetSet
 from onceover.model.record import encode_id
 from onceover.quarantine.counted_ids import CountedIds
 
@@ -20,22 +20,6 @@ class QuarantineFiles(Protocol):
 
     def list_quarantine_days(self) -> dict[date, int]: ...
     def read_quarantine(self, day: date) -> Iterator[bytes]: ...
-
-
-class ReleasedIds:
-    """A set of released IDs, for membership tests."""
-
-    def __init__(self, ranges: Iterable[OffsetRange]) -> None:
-        self._starts: dict[KafkaPartition, list[int]] = {}
-        self._ends: dict[KafkaPartition, list[int]] = {}
-        for piece in coalesce(ranges):
-            self._starts.setdefault(piece.source, []).append(piece.start)
-            self._ends.setdefault(piece.source, []).append(piece.end)
-
-    def __contains__(self, line: Line) -> bool:
-        record = line.record
-        at = bisect_right(self._starts.get(record.source, []), record.offset)
-        return at > 0 and record.offset < self._ends[record.source][at - 1]
 
 
 Say = Callable[[date, int, int], None]
@@ -59,16 +43,16 @@ class DayReasons:
 
 
 def count_by_reason(
-    files: QuarantineFiles, days: Mapping[date, int], released_ids: ReleasedIds, say: Say
+    files: QuarantineFiles, days: Mapping[date, int], released_ids: OffsetSet, say: Say
 ) -> Iterator[DayReasons]:
     """Yield each day's records by reason, in the order of `days`. A record counts once a day, by its ID, however often
     its batch was read; memory holds a few megabytes, whatever a day's size."""
     for day, size in days.items():
-        with CountedIds() as counted:
+        with closing(CountedIds()) as counted:
             corrupt = 0
             for line in decode_file(_report_progress(files.read_quarantine(day), day, size, say)):
                 if isinstance(line, PlacedLine):
-                    counted.add(line.line, None if line.line in released_ids else line.line.reason or "")
+                    counted.add(line.line, None if _is_in(released_ids, line.line) else line.line.reason or "")
                 else:
                     corrupt += 1
             reasons, released = counted.count()
@@ -78,7 +62,7 @@ def count_by_reason(
 def read_first_records(
     files: QuarantineFiles,
     days: Mapping[date, int],
-    released_ids: ReleasedIds,
+    released_ids: OffsetSet,
     matches: Callable[[Line], bool],
     most: int,
 ) -> Iterator[Line]:
@@ -86,13 +70,17 @@ def read_first_records(
     seen: set[bytes] = set()
     for day in days:
         for line in decode_file(files.read_quarantine(day)):
-            if not isinstance(line, PlacedLine) or line.line in released_ids or not matches(line.line):
+            if not isinstance(line, PlacedLine) or _is_in(released_ids, line.line) or not matches(line.line):
                 continue
             if _encode_id(line.line) not in seen:
                 if len(seen) == most:
                     return
                 seen.add(_encode_id(line.line))
                 yield line.line
+
+
+def _is_in(ids: OffsetSet, line: Line) -> bool:
+    return ids.holds(line.record.source, line.record.offset, line.record.offset + 1)
 
 
 def _encode_id(line: Line) -> bytes:

@@ -32,7 +32,7 @@ from onceover.ledger.expiries import list_expired
 from onceover.ledger.landed_offsets import read_settled
 from onceover.ledger.poison import record_poison
 from onceover.model.digest import HALVES
-from onceover.model.offsets import KafkaPartition, OffsetRange, split
+from onceover.model.offsets import KafkaPartition, OffsetRange, span_sources, split
 from onceover.model.poison import PoisonRecord
 from onceover.model.record import ID_COLUMNS
 from onceover.model.window import from_ms
@@ -140,7 +140,7 @@ class ReleaseRun:
         releases.land_release(self._connection, epoch, staged.batch_id, read, landings, ids, who, why)
 
     def _work(self, chunk: Sequence[OffsetRange]) -> MicroBatch:
-        spans = _span_partitions(chunk)
+        spans = span_sources(chunk)
 
         def query() -> BatchQuery:
             if self._judged is None:
@@ -218,11 +218,3 @@ def _split_ids(ids: Iterable[OffsetRange], most: int) -> Iterator[list[OffsetRan
             chunk.append(piece)
             room -= len(piece)
         yield chunk
-
-
-def _span_partitions(chunk: Iterable[OffsetRange]) -> list[OffsetRange]:
-    """Return for each Kafka partition the range from its first ID to its last."""
-    hulls: dict[KafkaPartition, OffsetRange] = {}
-    for piece in chunk:  # in order
-        hulls[piece.source] = OffsetRange(piece.source, hulls.get(piece.source, piece).start, piece.end)
-    return list(hulls.values())

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError, TerminalError, UsageError
-from onceover.kafka import Topic, TopicFacts
+from onceover.kafka import TopicFacts
 from onceover.kafka.hole_probe import find_empty
 from onceover.kafka.log_bounds import clip_to_held
 from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
 from onceover.ledger.catalog import keep_raw_store, restore_contracts
-from onceover.ledger.drivers import UNKNOWN_VERSION, Epoch, as_driver, record_versions
+from onceover.ledger.drivers import UNKNOWN_VERSION, Epoch, as_driver, name_process, record_versions
 from onceover.ledger.log_cuts import record_cuts
 from onceover.ledger.poison import record_poison
+from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import RawContents, RawFile
 from onceover.model.root_marker import UnreadableMarkerError, join_origins
@@ -61,17 +59,11 @@ class RebuildResult:
     foreign: int = 0  # records of a log that the root's marker does not name, left out
 
     def as_dict(self) -> dict[str, object]:
-        written = self.written
         return {
             "pipeline": self.pipeline,
             "files": len(self.files),
-            "batches": written.batches,
-            "landings": written.landings,
-            "windows": written.windows,
-            "expired": written.expired,
-            "records": written.records,
+            **to_plain(self.written),
             "foreign": self.foreign,
-            "holes": [str(hole) for hole in written.holes],
             "in_neither": sum(map(len, self.lost)),
         }
 
@@ -86,7 +78,7 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
     """
     pipeline = context.pipeline
     require_no_batches(context.ledger, pipeline.name)
-    facts, owner = _read_facts(context), f"{socket.gethostname()}:{os.getpid()} (rebuild)"
+    facts, owner = _read_facts(context), name_process("rebuild")
     cluster = read_cluster_id(context.address("kafka"), pipeline)
     _require_trace(context, facts)
     contracts = read_kept_contracts(context)
@@ -193,9 +185,8 @@ def _list_log_starts(facts: TopicFacts | None) -> Mapping[KafkaPartition, int]:
 
 def _read_facts(context: PipelineContext) -> TopicFacts | None:
     """Return the topic's facts; None if the topic does not exist: raw outlives it."""
-    pipeline, kafka = context.pipeline, context.address("kafka")
     try:
-        with closing(Topic(kafka, pipeline.contract.topic, pipeline.ingest.isolation, pipeline.kafka)) as topic:
+        with context.open_topic() as topic:
             return topic.facts()
     except TerminalError as error:
         log.warning("cannot read the topic's log, rebuilding from raw alone: %s", error)

@@ -20,14 +20,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.digest import EMPTY, Digest
-from onceover.model.offsets import (
-    KafkaPartition,
-    OffsetRange,
-    coalesce,
-    compute_frontier,
-    compute_holes,
-    subtract,
-)
+from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import LONGEST_RUN, CompactedFile, RawContents, RawFile, Run
 
 WHO = "onceover ledger rebuild"
@@ -154,7 +147,9 @@ def find_ends(contents: RawContents) -> dict[KafkaPartition, int]:
 def find_missing(contents: RawContents, origins: Mapping[KafkaPartition, int]) -> tuple[OffsetRange, ...]:
     """Return the offsets that raw lacks between each Kafka partition's origin and the largest offset."""
     held = (run.offsets for layer in contents.layers for run in layer)
-    return compute_holes(_find_origins(contents, origins), held)
+    ends = find_ends(contents)
+    read = [OffsetRange(source, at, ends[source]) for source, at in _find_origins(contents, origins).items()]
+    return subtract(read, held)
 
 
 def _find_origins(contents: RawContents, origins: Mapping[KafkaPartition, int]) -> dict[KafkaPartition, int]:
@@ -176,7 +171,7 @@ def _put_partitions(connection: Connection, epoch: Epoch, contents: RawContents,
     for source, of_source in _group_by_source(contents).items():
         held = [run.offsets for run in of_source]
         origin = begins[source]
-        frontier = compute_frontier(origin, [*held, *(r for r in logs.empty if r.source == source)])
+        frontier = subtract([OffsetRange(source, origin, LARGEST_END)], [*held, *logs.empty])[0].start
         newest = [r.max_event_time for r in of_source if r.max_event_time is not None and r.offsets.end <= frontier]
         rebuilt_rows.put_partition(
             connection,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -25,6 +26,7 @@ from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
 from onceover.repair.job import RepairOutcome, RepairRun
 from onceover.repair.progress import WindowProgress
 
+log = logging.getLogger(__name__)
 MAX_WINDOWS = 2_000
 RECORDS_A_CORE = 2_000_000  # some seconds of reading
 W = TypeVar("W")
@@ -74,7 +76,7 @@ def repair_groups(
         group = replace(request, window_starts=tuple(starts))
         claimed, accounted = repair_requests.claim(ledger, group, is_compared=is_compared)
         try:
-            with ClaimRenewer(context.address("postgres"), registered.name, claimed):
+            with renew_claims(context.address("postgres"), registered.name, claimed):
                 fault_point.stop_after(RepairStep.CLAIMED)
                 total += repair.run(claimed, accounted)
         finally:
@@ -84,29 +86,23 @@ def repair_groups(
     return total
 
 
-log = logging.getLogger(__name__)
+@contextmanager
+def renew_claims(address: str, pipeline: str, claimed: Sequence[ClaimedWindow]) -> Iterator[None]:
+    """Renew the request's claims, in a thread and on a connection of its own, until the end of the block."""
+    stop = threading.Event()
 
-
-class ClaimRenewer:
-    """A thread that renews the request's claims while the repair runs."""
-
-    def __init__(self, address: str, pipeline: str, claimed: Sequence[ClaimedWindow]) -> None:
-        self._address, self._pipeline, self._claimed = address, pipeline, claimed
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name="claims", daemon=True)
-
-    def __enter__(self) -> ClaimRenewer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(timeout=10)
-
-    def _renew(self) -> None:
-        while not self._stop.wait(CLAIM_SECONDS / 4):
+    def renew() -> None:
+        while not stop.wait(CLAIM_SECONDS / 4):
             try:
-                with connect(self._address, "onceover claims") as connection:
-                    repair_requests.renew(connection, self._pipeline, self._claimed)
+                with connect(address, "onceover claims") as connection:
+                    repair_requests.renew(connection, pipeline, claimed)
             except (OnceoverError, DatabaseError) as error:
                 log.warning("claims not renewed: %s", error)  # publishing checks the token, so this costs work only
+
+    thread = threading.Thread(target=renew, name="claims", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(timeout=10)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
+from operator import add
 
 from pyspark.sql import SparkSession
 
@@ -14,6 +14,7 @@ from onceover.context import PipelineContext
 from onceover.errors import AccessDeniedError, FencedError, is_denied
 from onceover.fault_points import FaultPoint, RepairStep
 from onceover.ledger import repair_requests, repair_tries
+from onceover.ledger.batches import list_in_flight
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.database import DatabaseError
 from onceover.ledger.identity import read_origins
@@ -23,17 +24,13 @@ from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.repair_failure import RepairFailure
 from onceover.model.root_marker import join_origins
 from onceover.model.window import format_moment
-from onceover.raw.frozen_file import FrozenText
 from onceover.repair import publish
-from onceover.repair.folded import FoldedRebuild
-from onceover.repair.freeze import freeze, list_compacted, list_texts
+from onceover.repair.folded import list_compacted, list_texts, open_rebuild
 from onceover.repair.progress import WindowProgress
 from onceover.repair.proof import Verdict, add_failed_proof, prove
-from onceover.repair.second_look import look_again
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
-from onceover.spark.hdfs_leases import open_leases
-from onceover.spark.session import choose_codegen
+from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases, open_leases
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +45,7 @@ class RepairOutcome:
     blocked: int = 0
 
     def __add__(self, other: RepairOutcome) -> RepairOutcome:
-        return RepairOutcome(
-            self.published + other.published,
-            self.changed + other.changed,
-            self.failed + other.failed,
-            self.blocked + other.blocked,
-        )
+        return RepairOutcome(*map(add, astuple(self), astuple(other)))
 
 
 class RepairRun:
@@ -69,7 +61,7 @@ class RepairRun:
         progress: WindowProgress,
     ) -> None:
         self._spark, self._connection, self._registered, self._request = spark, context.ledger, registered, request
-        self._context, self._files = context, context.files
+        self._context = context
         self._max_tries = context.pipeline.repair.max_tries
         self._progress = progress
         self._leases, self._fault_point = open_leases(spark, context), fault_point
@@ -86,65 +78,39 @@ class RepairRun:
         require_in_force(self._connection, self._registered)
         self._context.require_own_root()
 
-        def repair_windows(some: Sequence[ClaimedWindow]) -> RepairOutcome:
-            return self._repair_windows(some, accounted)
-
-        def record_failure(claim: ClaimedWindow, reason: str) -> RepairOutcome:
-            return self._record_failure(claim, f"reading raw failed: {reason}", {RepairFailure.UNREADABLE_FILE})
-
-        return sum(isolate_failures(claimed, repair_windows, record_failure), RepairOutcome())
+        outcomes = isolate_failures(
+            claimed, lambda some: self._repair_windows(some, accounted), self._record_unreadable
+        )
+        return sum(outcomes, RepairOutcome())
 
     def _repair_windows(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         frozen = freeze(self._context, self._leases, [claim.window_start for claim in claimed])
-        compacted = {claim.window_start: claim.compacted for claim in claimed if claim.compacted}
-        texts, replacing = list_texts(self._files, frozen), list_compacted(self._files, compacted)
-        size = sum(frozen.values()) + sum(file.length for file in replacing.values())
-        log.info("reading %d window files, %d compacted ones, %.1f MiB", len(texts), len(replacing), size / 2**20)
+        texts, compacted = list_texts(self._context.files, frozen), list_compacted(self._context.files, claimed)
+        size = sum(file.length for files in (texts, compacted) for file in files.values())
+        log.info("reading %d window files, %d compacted ones, %.1f MiB", len(texts), len(compacted), size / 2**20)
         self._progress.add_bytes(size)
         registered, stage = self._registered, self._request.stage
         table = registered.table
         try:
-            with (
-                choose_codegen(self._spark, size),
-                closing(self._open_rebuild(claimed, accounted, texts, replacing)) as rebuild,
-            ):
-                rebuilt = rebuild.collect()
+            with open_rebuild(
+                self._spark, self._context, registered.contracts, claimed, texts, compacted, accounted=accounted,
+                own=read_own_offsets(self._context),
+            ) as (rebuild, rebuilt):  # fmt: skip
                 if denied := next(filter(is_denied, rebuild.failures.values()), None):
                     raise AccessDeniedError(denied)  # before a window loses a try
-                rebuilt = look_again(self._context, rebuild, claimed, rebuilt)
-                aggregated = rebuild.aggregate()
-                rows = iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names)
+                rows = format_copy_lines(rebuild.aggregate(), registered.columns.names)
                 staged = table.stage(self._connection, stage, rows)
             self._fault_point.stop_after(RepairStep.STAGED)
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
             outcome, failures = RepairOutcome(), rebuild.failures
             for claim in (claim for claim in claimed if claim.window_start in failures):
-                reason = f"reading raw failed: {failures[claim.window_start]}"
-                outcome += self._record_failure(claim, reason, {RepairFailure.UNREADABLE_FILE})
+                outcome += self._record_unreadable(claim, failures[claim.window_start])
             for claim in (claim for claim in claimed if claim.window_start not in failures):
                 outcome += self._judge(claim, rebuilt[claim.window_start])
         finally:
             if not self._connection.broken:
                 table.unstage(self._connection, stage)
         return outcome
-
-    def _open_rebuild(
-        self,
-        claimed: Sequence[ClaimedWindow],
-        accounted: Sequence[OffsetRange],
-        texts: Mapping[datetime, FrozenText],
-        compacted: Mapping[datetime, FrozenText],
-    ) -> FoldedRebuild:
-        return FoldedRebuild(
-            self._spark,
-            self._context.raw_address,
-            self._registered.contracts,
-            claimed,
-            accounted,
-            read_own_offsets(self._context),
-            texts,
-            compacted,
-        )
 
     def _judge(self, claim: ClaimedWindow, rebuilt: RebuiltWindow) -> RepairOutcome:
         verdict = prove(claim, rebuilt)
@@ -156,8 +122,9 @@ class RepairRun:
             reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
             return self._record_failure(claim, reason, verdict.failures, rebuilt, verdict)
         try:
-            proved = publish.ProvedWindow(claim, rebuilt, verdict.findings)
-            published = publish.publish(self._connection, self._registered, self._request, proved)
+            published = publish.publish(
+                self._connection, self._registered, self._request, claim, rebuilt, verdict.findings
+            )
         except FencedError as error:
             log.warning("%s", error)
             repair_tries.reopen(self._connection, claim, str(error))
@@ -175,6 +142,9 @@ class RepairRun:
         self._fault_point.stop_after(RepairStep.PUBLISHED)
         return RepairOutcome(published=1)
 
+    def _record_unreadable(self, claim: ClaimedWindow, reason: str) -> RepairOutcome:
+        return self._record_failure(claim, f"reading raw failed: {reason}", {RepairFailure.UNREADABLE_FILE})
+
     def _record_failure(
         self,
         claim: ClaimedWindow,
@@ -189,6 +159,20 @@ class RepairRun:
             self._connection, self._registered, claim, reason, self._max_tries, failures, findings, rebuilt
         )
         return RepairOutcome(failed=1, blocked=int(blocked))
+
+
+def freeze(context: PipelineContext, leases: Leases, starts: Sequence[datetime]) -> Mapping[datetime, int]:
+    """Return the length of each window's file, 0 for a missing one, once no writer is in the middle of an append."""
+    for start in context.files.read_lengths(starts):
+        path = context.layout.window_file(start)
+        if leases.is_closed(path):
+            continue
+        # A live writer finishes in its own time; the lease is taken only when no live writer can hold it.
+        patience = SOFT_LIMIT_SECONDS if list_in_flight(context.ledger, context.name) else 0.0
+        if not leases.wait_until_closed(path, patience):
+            log.warning("%s is open, its writer is dead: recovering its lease", path)
+            leases.recover(path)
+    return dict.fromkeys(starts, 0) | context.files.read_lengths(starts)
 
 
 def read_own_offsets(context: PipelineContext) -> tuple[OffsetRange, ...]:

@@ -84,7 +84,7 @@ def list_lost(context: PipelineContext) -> LostWindows:
     declarable: list[LostWindow] = []
     for seen in closed:
         lost, start = seen.lost, seen.lost.window_start
-        if start in look.claimed:
+        if start in look.ledger.claimed:
             waiting.append((lost, "a repair holds it; try again in a minute"))
         elif start in again:
             waiting.append(

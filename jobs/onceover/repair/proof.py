@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
-from onceover.model.claim import ClaimedLanding, ClaimedWindow
+from onceover.model.claim import ClaimedLanding, ClaimedWindow, find_blind, list_readings
 from onceover.model.digest import EMPTY, Digest, sum_digests
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import RAW_DAMAGE, Kind
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.offsets import KafkaPartition, OffsetRange, OffsetSet, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.repair_failure import RepairFailure, shows_damage
 from onceover.model.wording import pluralize
-from onceover.repair.claimed_ranges import find_blind, list_readings
 
 MAX_REASON: Final = 1_000  # characters of evidence
 _MAX_NAMED: Final = 3
@@ -48,12 +47,8 @@ class UnprovedPart:
     def __str__(self) -> str:
         return (
             f"landing {self.landing.landing_id}: raw holds {self.actual.records} of {self.expected.records} of "
-            f"{self.offsets}" + (", with another digest" if self.is_as_many else "")
+            f"{self.offsets}" + (", with another digest" if self.actual.records == self.expected.records else "")
         )
-
-    @property
-    def is_as_many(self) -> bool:
-        return self.actual.records == self.expected.records
 
     @property
     def lacks_nothing(self) -> bool:
@@ -117,7 +112,7 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> Verdict:
 def list_doubtful(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> tuple[OffsetRange, ...]:
     """Return the offsets of which raw holds other records than landed in this window; those may be spare."""
     unproved = (part for part in list_unproved_parts(claimed, rebuilt) if not part.landing.release)
-    return coalesce(part.offsets for part in unproved if part.lacks_nothing or part.is_as_many)
+    return coalesce(part.offsets for part in unproved if part.actual.records >= part.expected.records)
 
 
 # A Kafka partition with its leader epoch; or with a release from quarantine, or the landing with exact IDs.
@@ -137,7 +132,7 @@ def list_unproved_parts(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> list[
         for offsets, expected in landing.parts:
             source, own = offsets.source, readings[offsets.source]
             if landing.release:
-                of_release = held.get((source, None, landing.release_id, None))
+                of_release = held.get((source, None, landing.release.batch_id, None))
                 actual = of_release.read(offsets) if of_release else EMPTY
             else:
                 actual = sum_digests(
@@ -155,14 +150,16 @@ def list_unproved_parts(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> list[
             elif not landing.release:
                 for piece, epoch in own:
                     proved.setdefault(epoch, []).append(piece)
-    covered = {epoch: _Cover(ranges) for epoch, ranges in proved.items()}
+    covered = {epoch: OffsetSet(ranges) for epoch, ranges in proved.items()}
     return [
         part
         for part, own in unproved
         # A replay after Kafka's compaction lands less than the first readings did, whose landings prove the records.
         if part.landing.release
         or not part.lacks_nothing
-        or not all(epoch in covered and covered[epoch].contains(piece) for piece, epoch in own)
+        or not all(
+            epoch in covered and covered[epoch].holds(piece.source, piece.start, piece.end) for piece, epoch in own
+        )
     ]
 
 
@@ -179,21 +176,6 @@ class _DigestIndex:
         """Return the digest of the pieces within."""
         first, last = bisect_left(self._starts, whole.start), bisect_right(self._ends, whole.end)
         return self._sums[last] - self._sums[first] if first < last else EMPTY
-
-
-class _Cover:
-    """Offset ranges joined where they touch, to ask whether one of them holds another range."""
-
-    def __init__(self, ranges: Iterable[OffsetRange]) -> None:
-        self._starts: dict[KafkaPartition, list[int]] = {}
-        self._ends: dict[KafkaPartition, list[int]] = {}
-        for whole in coalesce(ranges):
-            self._starts.setdefault(whole.source, []).append(whole.start)
-            self._ends.setdefault(whole.source, []).append(whole.end)
-
-    def contains(self, part: OffsetRange) -> bool:
-        at = bisect_right(self._starts.get(part.source, []), part.start)
-        return at > 0 and self._ends[part.source][at - 1] >= part.end
 
 
 def _add_released(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -27,23 +26,20 @@ from onceover.model.wording import format_records
 _STAGE_CLEARED: Final = "another process has cleared the stage, nothing is published"
 
 
-@dataclass(frozen=True, slots=True)
-class ProvedWindow:
-    """A claimed window that was rebuilt and proved, with the findings that do not refute it."""
-
-    claimed: ClaimedWindow
-    rebuilt: RebuiltWindow
-    findings: Sequence[Finding] = ()
-
-
 class CountedTwiceError(TerminalError):
     """The certificate of another window counts the same extra."""
 
 
 def publish(
-    connection: Connection, registered: RegisteredPipeline, request: RepairRequest, proved: ProvedWindow
+    connection: Connection,
+    registered: RegisteredPipeline,
+    request: RepairRequest,
+    claimed: ClaimedWindow,
+    rebuilt: RebuiltWindow,
+    findings: Iterable[Finding] = (),
 ) -> bool:
-    """Overwrite one window's aggregates with those rebuilt from raw and certify it, in one transaction.
+    """Overwrite one window's aggregates with those rebuilt from raw, which are proved, and certify it, in one
+    transaction. Notes the findings, which do not refute it.
 
     Returns False and publishes nothing if the window changed since the claim, or one of its extras landed or may land
     soon, which the next detection judges again; or if a rebuild of the ledger found other rows without raw, which stay,
@@ -51,7 +47,6 @@ def publish(
     replaced rows as a revision; rows that already equal raw are only certified. Text that proves the window without its
     compacted file takes that file's place. Raises FencedError for a lost claim.
     """
-    claimed, rebuilt = proved.claimed, proved.rebuilt
     table, start = registered.table, claimed.window_start
     with connection.transaction():
         row = connection.execute(
@@ -68,7 +63,7 @@ def publish(
                 leave(connection, registered.name, claimed, why)
                 return False
             _require_alone(connection, registered.name, start, rebuilt.extras)
-        for finding in proved.findings:
+        for finding in findings:
             note_finding(connection, registered.name, start, finding)
         staged = table.fingerprint(connection, start, request.stage)
         if bool(staged.rows) != bool(rebuilt.digest.records):
@@ -77,7 +72,7 @@ def publish(
                 f"{_STAGE_CLEARED}"
             )
         if row["kept_hash"] is not None and (row["kept_rows"], row["kept_hash"]) != (staged.rows, staged.hash):
-            _expire_again(connection, registered.name, proved)
+            _expire_again(connection, registered.name, claimed, rebuilt)
             return False
         revision = int(row["revision"])
         if row["kept_hash"] is not None:
@@ -128,9 +123,8 @@ def _require_alone(connection: Connection, pipeline: str, start: datetime, own: 
         )
 
 
-def _expire_again(connection: Connection, pipeline: str, proved: ProvedWindow) -> None:
+def _expire_again(connection: Connection, pipeline: str, claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> None:
     """Expire a window again whose rows a rebuild of the ledger found without raw, because raw gives other rows now."""
-    claimed, rebuilt = proved.claimed, proved.rebuilt
     reason = (
         f"raw gives {format_records(rebuilt.digest.records)}, and not the rows that were there without raw when the "
         "ledger was rebuilt; those stay"

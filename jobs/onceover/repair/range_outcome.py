@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from onceover.context import PipelineContext
 from onceover.ledger import repair_requests
@@ -67,10 +68,10 @@ def judge_range(
     pending: list[tuple[str, str]] = []
     still_open = 0
     for row in list_windows(context.ledger, context.name, None, window_range.start, window_range.end):
-        window, state = _name(row), WindowState(str(row["state"]))
+        window, state = format_moment(row["window_start"]), WindowState(row["state"])
         outcome, reason = outcomes.get(window, ("", ""))
         is_certified = state is WindowState.CERTIFIED
-        if outcome == "confirmed" or (is_certified and _is_since(row["certified_at"], requested_at)):
+        if outcome == "confirmed" or (is_certified and (requested_at is None or row["certified_at"] > requested_at)):
             continue
         if outcome in ("failed", "blocked", "revoked"):
             failed.append((window, f"{outcome}: {reason}" if reason else outcome))
@@ -87,18 +88,6 @@ def judge_range(
     return RangeOutcome(context.name, window_range, tuple(failed), tuple(pending), still_open)
 
 
-def _name(row: Mapping[str, object]) -> str:
-    start = row["window_start"]
-    if not isinstance(start, datetime):
-        raise TypeError(f"expected a timestamp from the ledger, got {start!r}")
-    return format_moment(start)
-
-
-def _is_since(certified_at: object, requested_at: datetime | None) -> bool:
-    return requested_at is None or (isinstance(certified_at, datetime) and certified_at > requested_at)
-
-
-def _describe(state: WindowState, row: Mapping[str, object]) -> str:
-    findings = row["findings"]
-    why = row["blocked_why"] or (", ".join(findings) if isinstance(findings, list) else "")
+def _describe(state: WindowState, row: Mapping[str, Any]) -> str:
+    why = row["blocked_why"] or ", ".join(row["findings"])
     return f"{state}: {why}" if why else str(state)

@@ -7,12 +7,9 @@ unproved ones are read again for this window only, and a repair then proves the 
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -31,7 +28,7 @@ from onceover.kafka import TopicFacts
 from onceover.kafka.log_bounds import clip_to_held
 from onceover.ledger import compactions, lost_windows, read_again, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.drivers import as_driver, beat
+from onceover.ledger.drivers import as_driver, beat, name_process
 from onceover.ledger.read_again import ReadAgain
 from onceover.ledger.stopped_ranges import list_unreadable
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
@@ -39,10 +36,8 @@ from onceover.model.dag_run import DagRun
 from onceover.model.offsets import OffsetRange, coalesce, split, subtract
 from onceover.model.window import Window, WindowRange
 from onceover.raw.damaged_files import DamagedFiles
-from onceover.repair.folded import FoldedRebuild
-from onceover.repair.freeze import list_compacted, list_texts
+from onceover.repair.folded import list_compacted, list_texts, open_rebuild
 from onceover.repair.proof import UnprovedPart, list_unproved_parts
-from onceover.repair.second_look import look_again
 from onceover.spark.failure import summarize
 from onceover.spark.hdfs_leases import open_leases
 
@@ -160,10 +155,9 @@ def run_read_again(
     meanwhile. What has not been read then keeps waiting, and a hole stays a finding.
     """
     connection, name, deadline = context.ledger, registered.name, time.monotonic() + patience
-    owner = f"{socket.gethostname()}:{os.getpid()} (repair)"
     while read_again.list_wanted(connection, name, request_id):
         try:
-            with as_driver(connection, name, owner) as epoch, open_source(context) as (topic, offsets):
+            with as_driver(connection, name, name_process("repair")) as epoch, open_source(context) as (topic, offsets):
                 loop = build_driver(spark, context, epoch, registered, topic, offsets, FaultPoint())
                 while read_again.list_wanted(connection, name, request_id):
                     progress = loop.turn(only_again=True)
@@ -186,17 +180,13 @@ def _scan(
 
     If the compacted file cannot be read, or is another than was recorded, the text alone is.
     """
-    start, files, address = claimed.window_start, context.files, context.raw_address
-    texts = list_texts(files, files.read_lengths([start]))
-    compacted = list_compacted(files, {start: claimed.compacted} if claimed.compacted else {})
+    start, files = claimed.window_start, context.files
+    texts, compacted = list_texts(files, files.read_lengths([start])), list_compacted(files, [claimed])
     damage, is_lost = None, claimed.compacted is not None and not compacted
     for read in (compacted, {}) if compacted else ({},):
         try:
-            with closing(
-                FoldedRebuild(spark, address, registered.contracts, [claimed], (), (), texts, compacted=read)
-            ) as rebuild:
-                rebuilt = look_again(context, rebuild, [claimed], rebuild.collect()).get(start)
-                damage = rebuild.failures.get(start)
+            with open_rebuild(spark, context, registered.contracts, [claimed], texts, read) as (rebuild, windows):
+                rebuilt, damage = windows.get(start), rebuild.failures.get(start)
         except (Py4JNetworkError, ConnectionError) as error:
             raise SparkLostError("Spark's JVM has died; run the command again, nothing is half-done") from error
         except (PySparkException, Py4JError) as error:
@@ -245,7 +235,7 @@ def _replace_damaged(
     """Replace the window file by what is readable of it, as the pipeline's driver, or finish a replacement that was
     killed. Raises BusyError while ingest runs, which may append to that file."""
     path = context.layout.window_file(window_start)
-    with as_driver(context.ledger, name, f"{socket.gethostname()}:{os.getpid()} (reread)") as epoch:
+    with as_driver(context.ledger, name, name_process("reread")) as epoch:
         context.root.mark_driver(epoch, who, "a damaged window file was replaced")
         leases = open_leases(spark, context)
         if context.files.read_length(path) is not None and not leases.is_closed(path):

@@ -11,6 +11,7 @@ from onceover.errors import BusyError, UsageError
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.columns import count_columns, read_count
 from onceover.ledger.database import Connection
+from onceover.ledger.repair_requests import create_request
 from onceover.model.dag_run import DagRun
 from onceover.model.window import format_moment
 
@@ -73,7 +74,15 @@ def restore_revision(
         control = count_columns(read_count(old["before"]["control"]))
         before = {"control": count_columns(read_count(window)), "revision": current}
         after = {"control": control, "revision": current + 1, "restored": old["revision"]}
-        _insert_repair(connection, registered.name, window_start, who, why, before, after, dag_run)
+        request_id = create_request(connection, registered.name, who, why, {}, dag_run=dag_run)
+        connection.execute(
+            """
+            INSERT INTO onceover.repair (request_id, pipeline, window_start, state, findings, started_at, finished_at,
+              before, after)
+            VALUES (%s, %s, %s, 'restored', '[]', clock_timestamp(), clock_timestamp(), %s, %s)
+            """,
+            [request_id, registered.name, window_start, Jsonb(before), Jsonb(after)],
+        )
         registered.table.keep(connection, window_start, current)
         rows = registered.table.restore(connection, window_start, old["revision"], current + 1)
         connection.execute(
@@ -92,37 +101,3 @@ def restore_revision(
             },
         )
     return RestoreResult(old["revision"], current + 1, rows, control["records"])
-
-
-def _insert_repair(
-    connection: Connection,
-    pipeline: str,
-    window_start: datetime,
-    who: str,
-    why: str,
-    before: dict[str, object],
-    after: dict[str, object],
-    dag_run: DagRun | None,
-) -> None:
-    """Record the restore among the window's repairs, with who and why."""
-    connection.execute(
-        """
-        WITH request AS (
-          INSERT INTO onceover.repair_request (pipeline, who, why, dag_id, run_id) VALUES (%s, %s, %s, %s, %s)
-          RETURNING request_id)
-        INSERT INTO onceover.repair (request_id, pipeline, window_start, state, findings, started_at, finished_at,
-          before, after)
-        SELECT request_id, %s, %s, 'restored', '[]', clock_timestamp(), clock_timestamp(), %s, %s FROM request
-        """,
-        [
-            pipeline,
-            who,
-            why,
-            dag_run and dag_run.dag_id,
-            dag_run and dag_run.run_id,
-            pipeline,
-            window_start,
-            Jsonb(before),
-            Jsonb(after),
-        ],
-    )

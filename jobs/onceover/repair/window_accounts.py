@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,7 +14,7 @@ from onceover.lines.pieces import LandedPieces, LandedRanges, cut_pieces
 from onceover.lines.ranges import NO_RANGES, EpochRanges, NumberedRanges, name_source, number_source
 from onceover.lines.summary import WindowSummary
 from onceover.lines.verdicts import CLASHING, EXTRA, STRAY
-from onceover.model.claim import ClaimedLanding, ClaimedWindow
+from onceover.model.claim import ClaimedLanding, ClaimedWindow, find_blind, list_readings
 from onceover.model.contract import Contracts
 from onceover.model.digest import Digest
 from onceover.model.log_history import NO_EPOCH, EpochSpan
@@ -21,7 +22,6 @@ from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange, coa
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
 from onceover.model.window import to_ms
-from onceover.repair.claimed_ranges import find_blind, list_readings, list_releases
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +56,13 @@ class GroupAccounts:
 @dataclass(frozen=True, slots=True)
 class WindowAccounts:
     """The accounts of one claim. In them a landing is numbered by its place among `landings`, and a release by its
-    place among `releases`, the batches; `first_ids` are the first IDs that it released, by release, Kafka partition and
-    piece."""
+    place among `releases`, the batches; `first_ids` are the first offsets that it released, by release, Kafka partition
+    and piece."""
 
     accounts: Accounts
     landings: tuple[ClaimedLanding, ...]
     releases: tuple[int, ...]
-    first_ids: Mapping[tuple[int, int, int], OffsetRange]
+    first_ids: Mapping[tuple[int, int, int], int]
 
     @classmethod
     def of(cls, claim: ClaimedWindow, group: GroupAccounts, without: Sequence[OffsetRange] = ()) -> WindowAccounts:
@@ -86,7 +86,7 @@ class WindowAccounts:
             group.spare,
             np.array(sorted(map(number_source, blind)), np.int64),
         )
-        first_ids = _find_first_ids(claim.landings, pieces, releases) if releases else {}
+        first_ids = _find_first_ids(pieces, releases)
         return cls(accounts, landings, tuple(release.batch_id for release in releases), first_ids)
 
     def rebuild(self, summary: WindowSummary, length: int) -> RebuiltWindow:
@@ -121,7 +121,9 @@ class WindowAccounts:
         rows = zip(counted.piece.tolist(), counted.release.tolist(), counted.source.tolist(), sums, strict=True)
         for piece, release, source, digest in rows:
             if release >= 0:
-                yield RebuiltRange(self.first_ids[release, source, piece], digest, release_id=self.releases[release])
+                first = self.first_ids[release, source, piece]
+                first_id = OffsetRange(name_source(source), first, first + 1)
+                yield RebuiltRange(first_id, digest, release_id=self.releases[release])
                 continue
             held = OffsetRange(name_source(source), int(pieces.start[piece]), last[piece])
             owner = int(pieces.owner[piece])
@@ -164,17 +166,26 @@ def _list_earlier(contracts: Contracts, without: Sequence[OffsetRange]) -> list[
     return [(piece, version - 1) for version in earlier for piece in subtract(by_version[version], without)]
 
 
-def _find_first_ids(
-    landings: Iterable[ClaimedLanding], pieces: LandedPieces, releases: Sequence[Release]
-) -> dict[tuple[int, int, int], OffsetRange]:
-    numbers = {release.batch_id: n for n, release in enumerate(releases)}
-    first: dict[tuple[int, int, int], OffsetRange] = {}
-    rows = zip(pieces.source.tolist(), pieces.start.tolist(), pieces.end.tolist(), strict=True)
-    for each in list_releases(landings, [OffsetRange(name_source(source), *bounds) for source, *bounds in rows]):
-        ids, number = each.ids[0], numbers[each.release.batch_id]  # no bound of a piece is among them
-        source, offset = np.array([number_source(ids.source)]), np.array([ids.start])
-        for found in (-1, *(int(of_epoch.find(source, offset)[0]) for of_epoch in pieces.ranges.of_epoch.values())):
-            first.setdefault((number, int(source[0]), found), ids)
+def _find_first_ids(pieces: LandedPieces, releases: Sequence[Release]) -> dict[tuple[int, int, int], int]:
+    """Return the first released offset by release, Kafka partition and piece of any epoch, -1 for none. One that read
+    released IDs again under the same contract, after a rebuild of the ledger, is a union of pieces."""
+    bounds: dict[int, set[int]] = {}
+    for source, *of_piece in zip(pieces.source.tolist(), pieces.start.tolist(), pieces.end.tolist(), strict=True):
+        bounds.setdefault(source, set()).update(of_piece)
+    ordered = {source: sorted(cuts) for source, cuts in bounds.items()}
+    first: dict[tuple[int, int, int], int] = {}
+    for number, release in enumerate(releases):
+        at: list[tuple[int, int]] = []
+        for ids in sorted(release.ranges):
+            source = number_source(ids.source)
+            cuts = ordered.get(source, [])
+            inside = cuts[bisect_right(cuts, ids.start) : bisect_left(cuts, ids.end)]
+            at += [(source, offset) for offset in (ids.start, *inside)]
+        sources, offsets = np.array(at, np.int64).reshape(-1, 2).T
+        of_epochs = (of_epoch.find(sources, offsets).tolist() for of_epoch in pieces.ranges.of_epoch.values())
+        for found in ([-1] * len(at), *of_epochs):
+            for (source, offset), piece in zip(at, found, strict=True):
+                first.setdefault((number, source, piece), offset)
     return first
 
 

@@ -32,10 +32,10 @@ class FoldedFiles:
     kept: list[DataFrame] = field(default_factory=list)
     replaced: list[DataFrame] = field(default_factory=list)
 
-    def select_rows(self) -> DataFrame | None:
-        """Return window_ms, keys and measures of all windows that have a summary; None if no rows are kept."""
+    def select_rows(self) -> DataFrame:
+        """Return window_ms, keys and measures of all windows that have a summary. Needs rows that were kept."""
         selected = [rows.where(F.col(SUMMARY).isNull()).drop(SUMMARY) for rows in self.kept]
-        return reduce(DataFrame.unionByName, selected) if selected else None
+        return reduce(DataFrame.unionByName, selected)
 
     def replace(self, other: FoldedFiles) -> None:
         """Take the summaries, failures and kept rows of these windows in the place of this one's."""

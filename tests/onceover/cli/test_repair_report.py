@@ -20,7 +20,7 @@ from onceover.repair.confirmation import Confirmation
 Show = Callable[..., str]
 HOURS = [Window.at(datetime(2013, 1, 1, hour, tzinfo=UTC), 60) for hour in range(3)]
 NAMES = [str(window) for window in HOURS]
-FOUND = (Finding(Kind.DUPLICATED, {"landings": [1, 2], "pairs": 1}),)
+FOUND = (Finding(Kind.DUPLICATED, {"landings": [1, 2]}),)
 DETECTION = Detection("things", 5, 2, tuple(FailedWindow(w, FOUND) for w in HOURS), 0, 0, 0, (), 7)
 NOTHING = dataclasses.replace(DETECTION, failed=(), request_id=None)
 CUT = Finding(Kind.TRUNCATED, {"end_and_stored": [["5f3a0b1c", 0, 90, 120]], "cut_from": [["5f3a0b1c", 0, 3]]})

@@ -17,7 +17,7 @@ from bench.large_ledger import LargeLedger, Planted
 from onceover.config.endpoints import address
 from onceover.detection import evidence
 from onceover.detection.judgements import Look, judge_windows
-from onceover.detection.unexplained_lengths import list_unexplained_files
+from onceover.detection.reopened import list_unlike_certified
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.windows import WindowState
@@ -79,8 +79,8 @@ def test_planted_failures_are_all_found_and_nothing_else(connection: Connection,
     assert set(ledger.planted.values()) == set(large_ledger.SHOWS)
     assert len(ledger.planted) == FAILURES
     assert kinds(seen) == ledger.expected()
-    assert {f.kind for f in seen.findings} == {Kind.HOLE}
-    assert (seen.changing, seen.open_windows) == (0, 0)
+    assert {f.kind for f in seen.ledger.findings} == {Kind.HOLE}
+    assert (seen.changing, seen.ledger.open_windows) == (0, 0)
 
 
 def test_digest_difference_with_equal_count_is_shown_as_its_own(connection: Connection, ledger: LargeLedger) -> None:
@@ -104,10 +104,10 @@ def test_detection_skips_landings_and_lengths_once_certified(connection: Connect
     assert 0 < looked_up < 2 * FAILURES * A_WINDOW < ledger.landings
 
 
-def test_expected_lengths_read_landings_of_uncertified_windows(connection: Connection, ledger: LargeLedger) -> None:
-    _, looked_up = count_read(connection, lambda: list_unexplained_files(connection, ledger.known.name, ledger.files))
+def test_lengths_as_certified_are_compared_without_a_landing(connection: Connection, ledger: LargeLedger) -> None:
+    _, looked_up = count_read(connection, lambda: list_unlike_certified(connection, ledger.known.name, ledger.files))
 
-    assert 0 < looked_up < 2 * FAILURES * 2 * large_ledger.MINUTES < ledger.landings
+    assert looked_up == 0
 
 
 def test_scrape_reads_landings_of_no_certified_window(connection: Connection, ledger: LargeLedger) -> None:

@@ -12,7 +12,7 @@ from onceover.model.finding_kinds import Kind
 
 # The evidence that detection and repair record, for each kind.
 EVIDENCE: dict[Kind, dict[str, Any]] = {
-    Kind.DUPLICATED: {"landings": [4, 7], "pairs": 1},
+    Kind.DUPLICATED: {"landings": [4, 7]},
     Kind.UNACCOUNTED_BYTES: {"expected_length": 1000, "file_length": 1250},
     Kind.MISSING_FILE: {"expected_length": 1000, "file_length": None},
     Kind.LATE: {"records": 3, "landings": [9]},
@@ -79,7 +79,7 @@ def test_recorded_evidence_is_shown_in_full() -> None:
         bytes_since=100,
         landings_since=(4, 7),
         late_records=0,
-        overlaps=((4, 7),),
+        overlaps=(4, 7),
         unproved=(7,),
         landing_set=(1, 4, 7),
         has_extras=True,

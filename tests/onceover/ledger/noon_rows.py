@@ -12,7 +12,7 @@ from onceover.ledger.repair_requests import claim, create_request, read_request
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
-from onceover.repair.publish import ProvedWindow, publish
+from onceover.repair.publish import publish
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BATCH = "batch:1"
@@ -35,7 +35,7 @@ def repair(connection: Connection, registered: RegisteredPipeline, row: Sequence
     _stage(connection, registered, request.stage, row)
     held = RebuiltRange(OffsetRange(KafkaPartition("0a1b2c3d", 0), 0, 1), Digest(1, 1, 2, 3, 4))
     rebuilt = RebuiltWindow(held.digest, 1, 90, (held,))
-    assert publish(connection, registered, request, ProvedWindow(claimed, rebuilt))
+    assert publish(connection, registered, request, claimed, rebuilt)
     return claimed.repair_id
 
 

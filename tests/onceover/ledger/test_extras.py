@@ -17,7 +17,7 @@ from tests.onceover.ledger.driven_pipeline import change_window
 
 from onceover.context import PipelineContext
 from onceover.detection.evidence import read_evidence
-from onceover.detection.extras import reopen_extras
+from onceover.detection.reopened import reopen_extras
 from onceover.ledger import batches, drivers, expiries, repair_requests, rollups
 from onceover.ledger.columns import spans_as_json
 from onceover.ledger.database import Connection

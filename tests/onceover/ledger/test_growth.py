@@ -16,8 +16,8 @@ from bench.ledger_history import START, History
 from bench.ledger_writer import Writer
 
 from onceover.config.endpoints import address
+from onceover.detection.deadlines import report_overdue
 from onceover.detection.evidence import read_evidence
-from onceover.detection.overdue import report_overdue
 from onceover.ingest.cutover import plan_cutovers
 from onceover.ledger import extras, frontiers, landed_offsets, windows
 from onceover.ledger.catalog import RegisteredPipeline

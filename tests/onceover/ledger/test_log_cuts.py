@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 from tests.onceover.ledger.driven_pipeline import NOON, ONE, SOURCE, insert_batch, insert_window, of, rolled_back
 
-from onceover.detection.evidence import _find_incomplete_partitions, read_versions
+from onceover.detection.evidence import find_incomplete_partitions, read_versions
 from onceover.errors import BusyError
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
@@ -94,13 +94,13 @@ def test_what_landed_from_the_cut_on_is_past_and_read_again(connection: Connecti
     assert list_landed_spans(connection, "cuts", [of(90, 100)]) == [span(90, 100, 1)]
     assert frontiers.read_holes(connection, "cuts") == []
     assert read_log(connection, "max_event_time") == (None,), "what is past closes no window"
-    (finding,) = _find_incomplete_partitions(connection, "cuts")
+    (finding,) = find_incomplete_partitions(connection, "cuts")
     assert (finding.kind, finding.evidence["cut_from"]) == (Kind.TRUNCATED, [[SOURCE.generation, 0, 40]])
     assert list(read_versions(connection, "cuts", None, None, False)) == [NOON], "its windows are judged"
     assert compare(connection, 0, 60) == {0: 40}, "until something is read there"
     land(connection, 40, 55, (2, 40))
     assert (compare(connection, 0, 60), read_log(connection)) == ({}, (55, 55, 2))
-    assert _find_incomplete_partitions(connection, "cuts") == []
+    assert find_incomplete_partitions(connection, "cuts") == ()
     land(connection, 55, 60, (2, 55))
     assert (compare(connection, 0, 60, 3), read_log(connection)) == ({}, (60, 60, 3)), "it is as it landed"
 
@@ -213,7 +213,7 @@ def test_cut_that_a_deleted_topic_never_grew_beyond_ends(connection: Connection)
     land(connection, 40, 100, (2, 40))
     compare(connection, 0, 50, 3)
     assert end_cuts(connection, "cuts")
-    assert _find_incomplete_partitions(connection, "cuts") == []
+    assert find_incomplete_partitions(connection, "cuts") == ()
 
 
 def test_log_of_which_more_landed_meanwhile_is_left(connection: Connection) -> None:

@@ -18,7 +18,7 @@ from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
-from onceover.repair.publish import ProvedWindow, publish
+from onceover.repair.publish import publish
 
 pytestmark = pytest.mark.stack
 NAME = "tried"
@@ -51,7 +51,7 @@ def test_stage_cleared_while_it_is_published_empties_no_window(
     digest = Digest(5, 1, 2, 3, 4)
     held = RebuiltRange(OffsetRange(KafkaPartition("0a1b2c3d", 0), 0, 5), digest)
     with pytest.raises(FencedError, match="another process has cleared the stage, nothing is published"):
-        publish(connection, ledger.known, request, ProvedWindow(claimed, RebuiltWindow(digest, 5, 90, (held,))))
+        publish(connection, ledger.known, request, claimed, RebuiltWindow(digest, 5, 90, (held,)))
     assert read_rows(connection, ledger) == before != []
 
 

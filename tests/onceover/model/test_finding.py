@@ -75,7 +75,7 @@ def test_rows_of_unknown_count_are_found() -> None:
 
 
 def test_landings_with_overlapping_offsets_are_found() -> None:
-    (finding,) = judge_window(replace(CLEAN, overlaps=((1, 2),)), 1000)
+    (finding,) = judge_window(replace(CLEAN, overlaps=(1, 2)), 1000)
     assert (finding.kind, finding.evidence["landings"]) == (Kind.DUPLICATED, [1, 2])
 
 
@@ -109,7 +109,7 @@ def test_late_records_are_named_at_the_first_certificate_too() -> None:
 
 
 def test_failures_in_one_window_are_all_named() -> None:
-    bad = replace(CLEAN, overlaps=((1, 2),), control=Digest(11), late_records=1)
+    bad = replace(CLEAN, overlaps=(1, 2), control=Digest(11), late_records=1)
     assert kinds(bad, 5000) == [Kind.DUPLICATED, Kind.UNACCOUNTED_BYTES, Kind.AGGREGATE_MISMATCH, Kind.LATE]
 
 

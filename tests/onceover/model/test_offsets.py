@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onceover.errors import UsageError
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, compute_frontier, compute_holes, span_sources
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, span_sources
 
 P0, P1 = KafkaPartition("00000001", 0), KafkaPartition("00000001", 1)
 bounds = st.tuples(st.integers(0, 60), st.integers(0, 12))
@@ -24,23 +24,6 @@ def test_coalescing_keeps_every_offset_and_leaves_none_adjacent(pieces: list[Off
     for source in (P0, P1):
         assert offsets(joined, source) == offsets(pieces, source)
     assert all(a.source != b.source or a.end < b.start for a, b in itertools.pairwise(joined))
-
-
-@given(ranges, st.integers(0, 20))
-def test_frontier_is_the_end_of_the_unbroken_prefix(pieces: list[OffsetRange], origin: int) -> None:
-    covered = offsets(pieces, P0)
-    at = compute_frontier(origin, [r for r in pieces if r.source == P0])
-    assert all(o in covered for o in range(origin, at))
-    assert at not in covered
-
-
-@given(ranges)
-def test_holes_and_ranges_together_fill_the_reach(pieces: list[OffsetRange]) -> None:
-    missing = compute_holes({P0: 0, P1: 0}, pieces)
-    for source in (P0, P1):
-        reach = max((r.end for r in pieces if r.source == source and len(r)), default=0)
-        assert offsets(missing, source) | offsets(pieces, source) == set(range(reach))
-        assert not offsets(missing, source) & offsets(pieces, source)
 
 
 def test_ranges_of_different_generations_never_join_or_overlap() -> None:

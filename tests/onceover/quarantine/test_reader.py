@@ -12,9 +12,9 @@ from tests.raw_lines import quarantine_record
 
 from onceover.lines.line_file import join_append
 from onceover.lines.line_reference import encode
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange, OffsetSet
 from onceover.model.record import Record
-from onceover.quarantine.reader import DayReasons, ReleasedIds, count_by_reason, read_first_records
+from onceover.quarantine.reader import DayReasons, count_by_reason, read_first_records
 
 FIRST, SECOND = date(2026, 3, 1), date(2026, 3, 2)
 
@@ -47,7 +47,7 @@ HELD = QuarantineDays(
 )
 
 
-NONE = ReleasedIds(())
+NONE = OffsetSet(())
 
 
 def test_record_counts_once_by_reason_and_torn_lines_apart() -> None:
@@ -75,7 +75,7 @@ def test_limit_gives_the_first_records_each_once() -> None:
 
 def test_released_records_are_counted_apart_and_not_shown() -> None:
     here, elsewhere = KafkaPartition("0badcafe", 0), KafkaPartition("ffffffff", 0)
-    released = ReleasedIds([OffsetRange(here, 2, 4), OffsetRange(here, 9, 10), OffsetRange(elsewhere, 1, 2)])
+    released = OffsetSet([OffsetRange(here, 2, 4), OffsetRange(here, 9, 10), OffsetRange(elsewhere, 1, 2)])
     days = HELD.list_quarantine_days()
     contents = list(count_by_reason(HELD, days, released, lambda *report: None))
     assert [(each.reasons, each.released) for each in contents] == [({"not JSON": 2}, 2), ({}, 1)]

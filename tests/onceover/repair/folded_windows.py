@@ -82,9 +82,8 @@ def whole(start: int, end: int) -> OffsetRange:
     return OffsetRange(SOURCE, start, end)
 
 
-def list_rows(aggregated: DataFrame | None, after_ms: int) -> tuple[list[str], list[tuple[object, ...]]]:
+def list_rows(aggregated: DataFrame, after_ms: int) -> tuple[list[str], list[tuple[object, ...]]]:
     """Return the columns' types, and the rows of windows that begin after that."""
-    assert aggregated is not None
     rows = sorted(map(tuple, aggregated.where(f"window_ms > {after_ms}").collect()), key=str)
     assert len(rows) > 30
     return [f"{field.name} {field.dataType}" for field in aggregated.schema], rows

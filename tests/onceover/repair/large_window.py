@@ -37,8 +37,8 @@ def run(task: FoldTask) -> dict[str, object]:
         with closing(
             FoldedRebuild(spark, task.address, contracts, written.claimed, accounted, (), written.files)
         ) as rebuild:
-            rebuilt, aggregated = rebuild.collect(), rebuild.aggregate()
-            rows = [] if aggregated is None else sorted(tuple(row)[1:] for row in aggregated.collect())
+            rebuilt = rebuild.collect()
+            rows = sorted(tuple(row)[1:] for row in rebuild.aggregate().collect())
             peaks = dict(_list_peaks())
     (window,) = rebuilt.values()
     return {

@@ -76,7 +76,6 @@ def _rebuild(
         FoldedRebuild(spark, address("webhdfs"), contracts, claimed, [_whole(0, 40)], [_whole(0, 50)], files)
     ) as rebuild:
         found, rows = rebuild.collect(), rebuild.aggregate()
-        assert rows is not None
         return found, sorted(tuple(row) for row in rows.collect()), rebuild.failures
 
 

@@ -19,7 +19,6 @@ from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
 from onceover.model.repair_failure import RepairFailure
-from onceover.repair.claimed_ranges import list_releases
 from onceover.repair.proof import Verdict, add_failed_proof, list_doubtful, list_unproved_parts, prove
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
@@ -249,15 +248,6 @@ def test_released_records_are_proved_by_their_release_alone() -> None:
     assert prove(read_again, rebuilt).is_proved, "a rebuilt ledger has one contract for reading and release"
     as_read = replace(rebuilt, ranges=(RebuiltRange(of(0, 10), digest(0, 10)),))
     assert not prove(WITH_RELEASE, as_read).is_proved, "the same records, as if the batch had landed them"
-
-
-def test_releases_are_cut_at_the_bounds_of_other_landings() -> None:
-    landings = (*WITH_RELEASE.landings, ClaimedLanding(4, ((of(8, 20), Digest()),)))
-    pieces = list_releases(landings, (of(0, 8), of(8, 10), of(10, 20)))
-    assert [(piece.span, piece.ids) for piece in pieces] == [
-        (of(3, 8), (of(3, 4), of(7, 8))),
-        (of(8, 9), (of(8, 9),)),
-    ]
 
 
 def test_stray_lines_are_a_finding_and_block_no_window() -> None:

@@ -127,3 +127,19 @@ def test_too_many_extras_to_name_are_counted_and_refused() -> None:
     verdict = prove(claim, rebuilt)
     assert RepairFailure.TOO_MANY_EXTRAS in verdict.failures
     assert any("in more offset ranges than a certificate names" in reason for reason in verdict.reasons)
+
+
+def test_releases_are_summed_in_each_piece_of_other_landings() -> None:
+    def of(start: int, end: int) -> OffsetRange:
+        return OffsetRange(KafkaPartition("00000001", 0), start, end)
+
+    release = Release(900, 1, (of(3, 4), of(7, 9), of(19, 23)))
+    landings = [ClaimedLanding(n, ((of(start, end), EMPTY),)) for n, (start, end) in enumerate(((0, 10), (8, 20)))]
+    landings.append(ClaimedLanding(100, ((of(3, 23), EMPTY),), release))
+    token, start = UUID(int=1), from_ms(START)
+    claim = ClaimedWindow(1, start, start + timedelta(hours=1), token, 1, tuple(landings), None)
+    made = WindowAccounts.of(claim, GroupAccounts.of(Contracts((FIRST,)), (), ()))
+    pieces = made.accounts.pieces
+    assert list(zip(pieces.start.tolist(), pieces.end.tolist(), strict=True)) == [(0, 8), (8, 10), (10, 20)]
+    first = {piece: offset for (_, _, piece), offset in made.first_ids.items()}
+    assert first == {-1: 3, 0: 3, 1: 8, 2: 19}

@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk import Context
 
 from onceover.detection import deadlines
-from onceover.detection.overdue import OverdueWindow
+from onceover.detection.deadlines import OverdueWindow
 from onceover.errors import TerminalError
 from onceover_airflow.operators.deadline import DeadlineOperator
 

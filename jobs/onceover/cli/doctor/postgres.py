@@ -7,16 +7,16 @@ from typing import Literal
 
 from onceover.cli.doctor.outcome import Outcome
 from onceover.config.endpoints import address
-from onceover.detection.evidence import read_evidence
+from onceover.detection.evidence import find_incomplete_partitions
 from onceover.errors import OnceoverError, TransientError, UsageError
 from onceover.explain.finding_text import describe_finding
 from onceover.explain.next_steps import list_pipeline_steps
 from onceover.explain.page.ingest import read_ingest
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import HEAD, Connection, connect, require_current
-from onceover.ledger.windows import WindowState, find_next_log_expiry, list_windows
+from onceover.ledger.windows import WindowState, count_open_windows, find_next_log_expiry, list_windows
 from onceover.model.pipeline import Pipeline
-from onceover.model.window import format_moment, from_ms
+from onceover.model.window import format_moment
 from onceover.model.wording import format_duration, format_list, pluralize
 from onceover.observability.snapshot import DriverState
 
@@ -57,12 +57,11 @@ def _check_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outc
     except OnceoverError as error:
         yield Outcome(name, "wrong", str(error))
         return
-    never = from_ms(0)  # an empty range: only the findings of the whole pipeline are needed
-    seen = read_evidence(connection, name, never, never, False)
     blocked = [row["window_start"] for row in list_windows(connection, name, WindowState.BLOCKED)]
     damaged = [row["window_start"] for row in list_windows(connection, name, WindowState.DAMAGED)]
     failed = len(list_windows(connection, name, WindowState.FAILED))
-    for finding in seen.findings:
+    findings = find_incomplete_partitions(connection, name)
+    for finding in findings:
         text = describe_finding(finding.kind, finding.evidence)
         steps = " ".join(f"{step.text} `{step.command}`" for step in list_pipeline_steps(name, [finding.kind]))
         yield Outcome(name, "wrong", f"{finding.kind}: {text.what} {text.how} {steps}")
@@ -76,8 +75,8 @@ def _check_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outc
             "note",
             f"{pluralize(failed, 'failed window')} {'waits' if failed == 1 else 'wait'} for the next repair",
         )
-    if not (seen.findings or blocked or damaged or failed):
-        yield Outcome(name, "fine", f"no window has failed, {seen.open_windows} open")
+    if not (findings or blocked or damaged or failed):
+        yield Outcome(name, "fine", f"no window has failed, {count_open_windows(connection, name)} open")
     yield from _check_ingest(connection, name)
     yield from _check_log(connection, name)
 

@@ -61,8 +61,8 @@ def _count_difference(connection: Connection, name: str, each: Mapping[str, Any]
     """Return counted less distinct records of the range's windows: duplicates show in no count of the ledger's."""
     windows = list_windows(connection, name, None, each["start"], each["end"])
     counted: Sequence[Any] = [row["records"] for row in windows]
-    distinct = count_distinct_records(connection, name, [w["window_start"] for w in windows])  # type: ignore[misc]
-    held = [distinct.get(w["window_start"], 0) for w in windows]  # type: ignore[call-overload]
+    distinct = count_distinct_records(connection, name, [w["window_start"] for w in windows])
+    held = [distinct.get(w["window_start"], 0) for w in windows]
     if None in counted or None in held:
         return None
     return int(sum(counted) - sum(n or 0 for n in held))

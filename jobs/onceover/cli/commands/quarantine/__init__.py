@@ -17,7 +17,7 @@ from onceover.cli.output import Answer
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger.releases import list_releases
-from onceover.quarantine.reader import ReleasedIds
+from onceover.model.offsets import OffsetSet
 
 Do = Annotated[Literal["list", "show", "release"], typer.Argument(metavar="ACTION", help="list, show or release.")]
 Day = Annotated[str | None, option("--day", "DATE", "Only records quarantined on this day, UTC. Default: all days.")]
@@ -74,9 +74,7 @@ def quarantine(
             return release(context.name, chosen, reason, why, dry_run)
         context.require_known_format()
         days = {each: size for each, size in context.files.list_quarantine_days().items() if chosen in (None, each)}
-        released = ReleasedIds(
-            offsets for each in list_releases(context.ledger, context.name) for offsets in each.ranges
-        )
+        released = OffsetSet(offsets for each in list_releases(context.ledger, context.name) for offsets in each.ranges)
         if action == "list":
             return list_days(context.name, context.files, days, released)
         return show_records(context.files, days, released, reason, limit or 20)

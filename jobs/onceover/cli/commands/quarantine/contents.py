@@ -10,15 +10,16 @@ from rich.text import Text
 
 from onceover.cli.output import Answer, Occasionally, Table
 from onceover.lines.line_reference import Line
+from onceover.model.offsets import OffsetSet
 from onceover.model.record import encode_id
 from onceover.model.wording import pluralize
 from onceover.printable import escape
-from onceover.quarantine.reader import QuarantineFiles, ReleasedIds, count_by_reason, read_first_records
+from onceover.quarantine.reader import QuarantineFiles, count_by_reason, read_first_records
 
 _MAX_SHOWN = 200  # characters of a key or value, for people
 
 
-def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], released: ReleasedIds) -> Answer:
+def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], released: OffsetSet) -> Answer:
     """Return each day's records by reason."""
     progress = Occasionally()
     summaries = list(
@@ -42,7 +43,7 @@ def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], relea
 
 
 def show_records(
-    files: QuarantineFiles, days: Mapping[date, int], released: ReleasedIds, reason: str | None, limit: int
+    files: QuarantineFiles, days: Mapping[date, int], released: OffsetSet, reason: str | None, limit: int
 ) -> Answer:
     """Return the first records whose reason contains this text."""
 

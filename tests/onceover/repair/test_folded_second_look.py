@@ -23,9 +23,9 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.record import Record
 from onceover.raw.layout import Layout
-from onceover.repair import second_look
+from onceover.repair import folded
+from onceover.repair.folded import find_beside, find_spare, read_landed
 from onceover.repair.proof import list_doubtful
-from onceover.repair.second_look import find_beside, find_spare, read_landed
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 P0, P1 = KafkaPartition("0badcafe", 0), KafkaPartition("0badcafe", 1)
@@ -99,7 +99,7 @@ def test_bytes_that_are_not_whole_leave_the_range_to_the_landing(content: bytes,
 def test_ids_that_no_landing_of_the_window_holds_are_spare(monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = replace(LANDED, window_start=START + timedelta(hours=1))  # whose bytes would hold all
     covering = Covering((LANDED, elsewhere), (OffsetRange(P0, 5, 6),))
-    monkeypatch.setattr(second_look, "list_covering", lambda *_: covering)
+    monkeypatch.setattr(folded, "list_covering", lambda *_: covering)
     found = []
     for content in (DEAD + OWN, OWN):
         context: Any = SimpleNamespace(ledger=None, name="p", files=File(content))
@@ -132,7 +132,7 @@ def test_strays_that_landed_under_no_such_epoch_are_beside(monkeypatch: pytest.M
         asked.append(offsets)
         return [span(0, 20, 1), span(15, 30, 2), span(0, 9, None, P1)]
 
-    monkeypatch.setattr(second_look, "list_landed_spans", list_spans)
+    monkeypatch.setattr(folded, "list_landed_spans", list_spans)
     context: Any = SimpleNamespace(ledger=None, name="p")
     strays = (span(5, 25, 1), span(5, 25, 2), span(5, 6, NO_EPOCH), span(5, 12, 7, P1))
     rebuilt = RebuiltWindow(EMPTY, 0, 0, strays=strays)
