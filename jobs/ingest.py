@@ -17,11 +17,10 @@ from onceover.ingest.job import build_driver, open_source
 from onceover.ingest.quarantine_alarm import QuarantineAlarm
 from onceover.ingest.report import Progress, make_reporter
 from onceover.ledger import drivers
-from onceover.ledger.catalog import register_pipeline
+from onceover.ledger.catalog import read_registered, register_pipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Heartbeat, name_process
 from onceover.ledger.migrate import upgrade_schema
-from onceover.ledger.poison import list_poison
 from onceover.model.record import Record
 from onceover.repair.eager import EagerRepair
 from onceover.spark.contract_check import check_contract
@@ -69,7 +68,7 @@ def _ingest(name: str, stop: threading.Event) -> None:
                 loop = build_driver(spark, context, epoch, registered, topic, offsets, fault_point)
 
                 def explain(reason: str, record: Record) -> str | None:
-                    poison = list_poison(ledger, pipeline.name)
+                    poison = read_registered(ledger, pipeline.name).poison
                     return explain_sql_failure(spark, pipeline.contract, reason, record, poison)
 
                 alarm = QuarantineAlarm(pipeline.name, context.layout, context.files, explain)

@@ -21,8 +21,8 @@ from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import Topic, TopicFacts
 from onceover.kafka.unreadable_search import find_unreadable
 from onceover.ledger import frontiers, losses
+from onceover.ledger.compactions import list_known_digests
 from onceover.ledger.database import Connection
-from onceover.ledger.found_compacted import list_known_digests
 from onceover.ledger.root import RootRefusedError
 from onceover.ledger.stopped_ranges import list_stopped
 from onceover.model.finding import Finding

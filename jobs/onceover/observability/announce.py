@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any, Final
 
-from onceover.ledger.announcements import offer_published
 from onceover.ledger.database import Connection
+from onceover.ledger.repair_tries import offer_published
 from onceover.model.json_text import to_plain
 
 MAX_OFFERED: Final = 5_000

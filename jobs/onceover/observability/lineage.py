@@ -97,10 +97,12 @@ def read_published(
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         windows = connection.execute(
             f"""
-            SELECT r.window_start, c.window_end, c.lines_read AS lines, c.frozen_length AS bytes,
-              c.aggregate_rows AS rows, (c.after ->> 'revision')::integer AS revision,
-              c.after ->> 'revision' <> c.before ->> 'revision' AS rewritten
-            FROM {_CERTIFICATES} ORDER BY r.window_start
+            SELECT r.window_start, w.window_end, r.lines_read AS lines, c.frozen_length AS bytes,
+              c.aggregate_rows AS rows, (r.after ->> 'revision')::integer AS revision,
+              r.after ->> 'revision' <> r.before ->> 'revision' AS rewritten
+            FROM {_CERTIFICATES} JOIN onceover."window" w ON w.pipeline = r.pipeline
+              AND w.window_start = r.window_start
+            ORDER BY r.window_start
             """,
             request,
         ).fetchall()

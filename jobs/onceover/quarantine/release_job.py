@@ -26,11 +26,10 @@ from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.micro_batch import append_batch, attempt
 from onceover.ingest.sinks import SINKS
 from onceover.ledger import batches, releases
-from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.catalog import RegisteredPipeline, record_poison
 from onceover.ledger.drivers import Epoch, record_versions
 from onceover.ledger.expiries import list_expired
 from onceover.ledger.landed_offsets import read_settled
-from onceover.ledger.poison import record_poison
 from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange, span_sources, split
 from onceover.model.poison import PoisonRecord

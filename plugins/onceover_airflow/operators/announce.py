@@ -45,7 +45,7 @@ class MarkAnnouncedOperator(BaseOperator):
 
     def execute(self, context: Context) -> int:
         from onceover.context import open_ledger
-        from onceover.ledger.announcements import mark_announced
+        from onceover.ledger.repair_tries import mark_announced
 
         with open_ledger("announce") as ledger:
             return mark_announced(ledger, context["dag_run"].run_id)

@@ -13,9 +13,9 @@ from bench.large_ledger import MINUTES, LargeLedger, start_of
 from psycopg.types.json import Jsonb
 
 from onceover.ledger import repair_requests
-from onceover.ledger.announcements import mark_announced
 from onceover.ledger.database import Connection
 from onceover.ledger.repair_requests import EAGER, EAGER_WHY
+from onceover.ledger.repair_tries import mark_announced
 from onceover.model.dag_run import DagRun
 from onceover.model.window import WindowRange
 from onceover.observability.announce import MAX_WINDOWS, build_announcements, collect_announcements

@@ -119,7 +119,7 @@ def test_created_file_is_whole_and_never_replaced(store: RawStore, root: str) ->
     store.create(path, b"one")
     with pytest.raises(BusyError, match=r"marker/1\.json"):
         store.create(path, b"two")
-    assert (store.read(path), store.names(f"{root}/marker")) == (b"one", ["1.json"])
+    assert (store.read(path), store.list_files(f"{root}/marker")) == (b"one", [("1.json", 3)])
     assert store.remove(path)
     assert not store.remove(path)
     assert store.read(path) is None
@@ -151,7 +151,7 @@ def test_folder_is_removed_with_its_files(store: RawStore, root: str) -> None:
     store.append(f"{root}/compacted", [b"y"])
     store.remove_folder(f"{root}/compacting")
     store.remove_folder(f"{root}/compacting")
-    assert store.names(f"{root}/compacting") == []
+    assert store.list_files(f"{root}/compacting") == []
     assert store.read_length(f"{root}/compacted") == 1
 
 

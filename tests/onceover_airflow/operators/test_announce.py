@@ -12,7 +12,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover import context as context_module
-from onceover.ledger import announcements as ledger_announcements
+from onceover.ledger import repair_tries
 from onceover.observability import announce
 from onceover_airflow.assets import PUBLISHED, pipeline_asset
 from onceover_airflow.operators.announce import AnnounceOperator, MarkAnnouncedOperator
@@ -40,7 +40,7 @@ def run(monkeypatch: pytest.MonkeyPatch, found: list[dict[str, Any]]) -> tuple[A
 
     monkeypatch.setattr(context_module, "open_ledger", lambda purpose: nullcontext("the ledger"))
     monkeypatch.setattr(announce, "collect_announcements", answer(found))
-    monkeypatch.setattr(ledger_announcements, "mark_announced", answer(3))
+    monkeypatch.setattr(repair_tries, "mark_announced", answer(3))
     events = Events()
     values = {"dag_run": SimpleNamespace(run_id="r1"), "outlet_events": {PUBLISHED: events}}
     done = AnnounceOperator(task_id="announce").execute(cast(Context, values))

@@ -50,7 +50,7 @@ def change(connection: Connection, windows: range, what: str) -> None:
 def find_wrong(connection: Connection, windows: range, finding: Finding) -> None:
     change(connection, windows, "version = version + 1")
     for n in windows:
-        record_findings(connection, NAME, start_of(n), [finding])
+        record_findings(connection, NAME, {start_of(n): [finding]})
 
 
 TOO_MANY = Finding(Kind.AGGREGATE_MISMATCH, {"counted": 112, "landed": 100, "difference": 12})
@@ -240,7 +240,7 @@ def test_history_lists_acts_of_persons_newest_first(connection: Connection, ledg
 
 def test_holes_are_told_in_words(connection: Connection, ledger: LargeLedger) -> None:
     gap = {"offsets": ["0a1b2c3d", 0, 10, 30], "reason": "expired", "likely_windows": []}
-    record_findings(connection, NAME, None, [Finding(Kind.HOLE, {"gaps": [gap]})])
+    record_findings(connection, NAME, {None: [Finding(Kind.HOLE, {"gaps": [gap]})]})
 
     (hole,) = list_holes(connection, NAME)
 
