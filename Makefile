@@ -38,8 +38,7 @@ up: setup ## Start the embedded Kafka, HDFS, PostgreSQL and Airflow; they stay u
 down: setup ## Stop what `make up` started; its data stays
 	@$(BIN)/onceover stack down
 
-test: setup ## Prove every main behaviour on the real parts, in a quarter of an hour: fast tests first, then two lanes
-	@$(MAKE) $(BESIDE) test-quick test-model
+test: setup ## Prove every main behaviour on the real parts, in ten minutes: two lanes side by side, each begins with its fast tests
 	@$(MAKE) $(BESIDE) test-pipelines test-airflow
 	@$(SAY_SECONDS)
 
@@ -51,11 +50,11 @@ test-model: check
 	@$(PYTEST) -q -m "not spark and not stack and not airflow and not rare" tests/protocol $(NAMED)
 	@$(SAY_SECONDS)
 
-test-pipelines: # one session, so that its tests share one stack and one Spark
+test-pipelines: test-quick # one session, so that its tests share one stack and one Spark
 	@$(PYTEST) -q -m "stack and not airflow and not rare" $(NAMED)
 	@$(SAY_SECONDS)
 
-test-airflow: # Airflow waits more than it works, so it shares the cores with the other lane
+test-airflow: test-model # Airflow waits more than it works, so it shares the cores with the other lane
 	@$(PYTEST) -q -m "airflow and not stack and not rare" $(NAMED) # a process of its own, with another home and another Airflow
 	@$(PYTEST) -q -m "spark and not stack and not rare" $(NAMED)
 	@$(PYTEST) -q -m "airflow and stack and not rare" $(NAMED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from itertools import pairwise
@@ -235,6 +236,40 @@ def test_compose_services_do_not_wait_in_a_circle() -> None:
     while ready := {name for name, others in waits.items() if not others & waits.keys()}:
         waits = {name: others for name, others in waits.items() if name not in ready}
     assert waits == {}
+
+
+@pytest.mark.parametrize(
+    ("safe_mode", "live", "healthy"),
+    [
+        (None, "", set()),
+        ("ON", "", {"namenode"}),
+        ("ON", "datanode1", {"namenode"}),
+        ("OFF", "datanode2", {"namenode"}),
+        ("OFF", "datanode1", {"namenode", "datanode1"}),
+    ],
+)
+def test_compose_datanodes_wait_for_no_end_of_safe_mode(
+    tmp_path: Path, safe_mode: str | None, live: str, healthy: set[str]
+) -> None:
+    """A NameNode that starts again leaves safe mode only once the DataNodes, which wait for its health, report."""
+    answers = {"-safemode get": f"Safe mode is {safe_mode}", "-report -live": f"Safe mode is ON\nHostname: {live}"}
+    cases = "\n".join(f"'dfsadmin {asked}') echo '{said}';;" for asked, said in answers.items())
+    (tmp_path / "hdfs").write_text(f'#!/bin/sh\n{"exit 1" if safe_mode is None else ""}\ncase "$*" in\n{cases}\nesac\n')
+    (tmp_path / "hdfs").chmod(0o755)
+
+    def is_healthy(name: str) -> bool:
+        shell, test = SERVICES[name]["healthcheck"]["test"]
+        assert shell == "CMD-SHELL"
+        places = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOSTNAME": SERVICES[name]["hostname"]}
+        return subprocess.run(["/bin/sh", "-c", test.replace("$$", "$")], env=places, check=False).returncode == 0
+
+    assert {name for name in ("namenode", "datanode1") if is_healthy(name)} == healthy
+
+
+def test_compose_configs_name_no_user_of_the_host() -> None:
+    used = [config for service in SERVICES.values() for config in service.get("configs", ())]
+    assert used
+    assert not [config for config in used if {"uid", "gid"} & config.keys()]
 
 
 def test_compose_ingest_runs_every_pipeline_and_restarts() -> None:

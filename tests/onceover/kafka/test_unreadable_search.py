@@ -119,6 +119,7 @@ def test_death_of_the_batch_behind_proves_nothing() -> None:
 
 
 @pytest.mark.stack
+@pytest.mark.rare
 def test_record_between_damaged_batches_is_not_named(broker: Broker, topic: str, stack: Stack) -> None:
     broker.produce(topic, [b"a"])
     produce_compressed(topic, 4)
