@@ -56,6 +56,7 @@ from onceover.model.batch_plan import plan_read_again
 from onceover.model.offsets import OffsetRange, subtract
 from onceover.model.pipeline import IngestPolicy
 from onceover.offset_stores.tracker import OffsetTracker
+from onceover.raw.window_files import WindowFiles
 from onceover.retention import expire
 
 log = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class Ingest:
         topic: Topic,
         offsets: OffsetTracker,
         append: Append,
-        files: expire.ExpiringFiles,
+        files: WindowFiles,
         root: OwnedRoot,
         fault_point: FaultPoint,
         open_log: Callable[[TopicFacts], KafkaSource],
