@@ -29,6 +29,7 @@ from onceover.context import open_pipeline
 from onceover.ingest.batch_queries import BatchQueries
 from onceover.ingest.micro_batch import append_batch
 from onceover.kafka import Topic
+from onceover.kafka.reader import KafkaSource
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import connect
 from onceover.model.batch import require_all_landed
@@ -39,7 +40,6 @@ from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, Storag
 from onceover.raw.hdfs import connect_hdfs
 from onceover.spark.contract_check import check_contract
 from onceover.spark.session import build
-from onceover.spark.source import KafkaSource
 from onceover_local.stack import Stack
 
 PARTITIONS = 4

@@ -15,6 +15,7 @@ from tests.hostile.texts import CANARY, make_text, numbers
 from tests.hostile.tries import few_or_all
 
 from onceover.config.endpoints import address
+from onceover.ingest.copy_text import format_rows
 from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.database import Connection, connect
@@ -28,7 +29,6 @@ from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.window import to_ms
 from onceover.repair.publish import publish
 from onceover.repair.revisions import restore_revision
-from onceover.spark.copy_text import format_rows
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack

@@ -34,7 +34,7 @@ from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_steps import BatchResult, append_and_stage
 from onceover.ingest.log_retention import LogRetention
 from onceover.ingest.poison_suspects import SuspectRanges
-from onceover.ingest.read_again import Append, append_damage, list_readable
+from onceover.ingest.read_again import append_damage, list_readable
 from onceover.ingest.report import Progress
 from onceover.ingest.scheduler import Submissions
 from onceover.ingest.sinks import SINKS
@@ -64,7 +64,8 @@ MAX_FAILED_ATTEMPTS = 5
 
 
 class Ingest:
-    """One driver of one pipeline."""
+    """One driver of one pipeline. `append` appends a batch that it reads from the log, under the contract of that
+    batch; given a window, only of that window's records."""
 
     def __init__(
         self,
@@ -74,17 +75,18 @@ class Ingest:
         policy: IngestPolicy,
         topic: Topic,
         offsets: OffsetTracker,
-        append: Append,
+        append: Callable[[RegisteredPipeline, Sequence[OffsetRange], KafkaSource, datetime | None], BatchResult],
         files: WindowFiles,
         root: OwnedRoot,
         fault_point: FaultPoint,
         open_log: Callable[[TopicFacts], KafkaSource],
-        unreadable: UnreadableRanges,
-        suspects: SuspectRanges,
     ) -> None:
         self._connection, self._epoch, self._registered, self._policy = connection, epoch, registered, policy
         self._topic, self._offsets, self._append_records, self._fault_point = topic, offsets, append, fault_point
-        self._files, self._unreadable, self._suspects, self._limit = files, unreadable, suspects, suspects.limit
+        self._files, self._open_log = files, open_log
+        self._unreadable = UnreadableRanges(connection, epoch, open_log)
+        self._suspects = SuspectRanges(connection, epoch, registered, open_log)
+        self._limit = self._suspects.limit
         self._sink = SINKS[policy.sink](connection, epoch)
         self._positions = ReadPositions(connection, epoch, policy, offsets, root, open_log)
         self._submissions = Submissions(topic, policy, cutovers=registered.cutovers, limit=self._limit_logs)
@@ -158,7 +160,8 @@ class Ingest:
     def _append(
         self, registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts, only: datetime | None
     ) -> BatchResult:
-        return self._append_records(self._suspects.add_poison(registered, ranges), ranges, facts, only)
+        source = replace(self._open_log(facts), one_batch_a_fetch=self._unreadable.is_careful(ranges))
+        return self._append_records(self._suspects.add_poison(registered, ranges), ranges, source, only)
 
     def _expire_raw(self) -> None:
         try:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -20,9 +19,8 @@ from onceover.ingest.batch_steps import BatchResult
 from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.driver import Ingest
 from onceover.ingest.micro_batch import append_batch
-from onceover.ingest.poison_suspects import SuspectRanges
-from onceover.ingest.unreadable_ranges import UnreadableRanges
-from onceover.kafka import Topic, TopicFacts
+from onceover.kafka import Topic
+from onceover.kafka.reader import KafkaSource
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.drivers import Epoch, name_process, record_versions
 from onceover.model.batch_plan import cut_into_shards
@@ -64,14 +62,11 @@ def build_driver(
     root = context.root.claim(epoch, topic.read_cluster_id(), name_process())
     keep_registered_contracts(spark, context, registered)
     record_versions(context.ledger, epoch, spark.version, read_zone_data(spark))
-    policy = context.pipeline.ingest
-
-    queries, unreadable = BatchQueries(spark, context), UnreadableRanges(context.ledger, epoch, context.build_source)
+    policy, queries = context.pipeline.ingest, BatchQueries(spark, context)
 
     def append(
-        registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts, only: datetime | None
+        registered: RegisteredPipeline, ranges: Sequence[OffsetRange], source: KafkaSource, only: datetime | None
     ) -> BatchResult:
-        source = replace(context.build_source(facts), one_batch_a_fetch=unreadable.is_careful(ranges))
         shards = cut_into_shards(policy.sharding, ranges, spark.sparkContext.defaultParallelism)
         make_query = partial(queries.find, registered, source, shards, only)
         return append_batch(spark, context, make_query, ranges, shards)
@@ -88,6 +83,4 @@ def build_driver(
         root,
         fault_point,
         context.build_source,
-        unreadable,
-        SuspectRanges(context.ledger, epoch, registered, context.build_source),
     )

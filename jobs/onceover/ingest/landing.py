@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from onceover.errors import AccessDeniedError, TransientError, is_denied
+from onceover.ingest.copy_text import format_rows
 from onceover.ingest.framing import QUARANTINE, SHARD_END, SUM_FIELDS, hash_text
 from onceover.kafka.shard_read import ShardRead, parse_shard
 from onceover.lines.grouping import Grouping
@@ -23,7 +24,6 @@ from onceover.model.window import from_ms
 from onceover.raw.layout import Layout
 from onceover.raw.store import LeaseHeldError
 from onceover.raw.window_files import WindowFiles
-from onceover.spark.copy_text import format_rows
 from onceover.spark.python_worker import freeze_modules
 
 RESULT: Final = pa.schema(

@@ -49,7 +49,7 @@ CONFLICT = "quarantined with several contents"
 UNACCOUNTED = "of a batch that did not land"
 BYTES_A_LINE = 100
 EXPIRED = "raw of its window has expired"
-_OF_RECORD = tuple(field.split()[0] for field in SCHEMA.split(", "))
+_OF_RECORD = tuple(SCHEMA.names)
 _READ = ("intact", "event_ms", "quarantined_for", "generation", *_OF_RECORD)
 
 

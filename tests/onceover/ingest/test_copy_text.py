@@ -8,10 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
+from onceover.ingest.copy_text import format_rows
 from onceover.ledger.database import Connection
-from onceover.spark.copy_text import format_copy_lines, format_rows
 
 TYPES = {
     "window_ms": (pa.int64(), "timestamptz"),
@@ -55,16 +54,6 @@ def test_rows_are_a_line_each_whatever_they_hold() -> None:
     assert texts == [rb"\\N", rb"\\", rb"\\\\t", rb"\t", rb"\n", rb"\r", rb"a\r\nb", rb"\\.", b'"', b"\x0b"]
     assert format_rows(make_table()[:0]) == b""
     assert format_rows(make_table()[:2].select(["window_ms"])) == b"2026-03-01 12:00:00+00\n" * 2
-
-
-@pytest.mark.spark
-def test_tasks_format_rows_alike(spark: SparkSession) -> None:
-    table = make_table()
-    frame = spark.createDataFrame(table)
-    assert "\n".join([*format_copy_lines(frame.repartition(3), list(TYPES)[1:])]).count("\n") == len(ROWS) - 1
-    lines = list(format_copy_lines(frame.coalesce(1), list(TYPES)[1:]))
-    assert "".join(f"{line}\n" for line in lines).encode() == format_rows(table)
-    assert list(format_copy_lines(frame.where("false"), ["s"])) == []
 
 
 @pytest.mark.stack
