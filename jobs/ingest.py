@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import signal
@@ -11,7 +10,7 @@ import threading
 from collections.abc import Sequence
 
 from onceover.context import open_pipeline
-from onceover.entrypoint import run
+from onceover.entrypoint import make_parser, run
 from onceover.errors import BusyError, HungSparkError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.job import build_driver, open_source
@@ -34,9 +33,7 @@ log = logging.getLogger("onceover")
 def main(arguments: Sequence[str]) -> None:
     """Run until SIGTERM or SIGINT, then finish and commit the batch under way. Exits 0. Starts again, in the same
     process, after a Spark that hung; under spark-submit the process is Spark's own, and ends."""
-    parser = argparse.ArgumentParser(prog="ingest.py", description=__doc__)
-    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
-    chosen = parser.parse_args(arguments)
+    chosen = make_parser("ingest", __doc__).parse_args(arguments)
     stop = threading.Event()
     try:
         _ingest(chosen.pipeline, stop)

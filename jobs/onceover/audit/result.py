@@ -75,10 +75,6 @@ class WindowAudit:
             self.counted in (None, self.held.digest) and (self.rows is None or not self.rows[0])
         )
 
-    @property
-    def has_conflict(self) -> bool:
-        return not CONFLICTS.isdisjoint(self.differences)
-
     def as_dict(self) -> dict[str, Any]:
         held = self.held
         return {

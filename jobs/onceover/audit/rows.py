@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from onceover.audit import store as audit_store
-from onceover.audit.result import Difference, WindowAudit
+from onceover.audit.result import CONFLICTS, Difference, WindowAudit
 from onceover.context import PipelineContext
 from onceover.ledger.catalog import RegisteredPipeline
 
@@ -41,7 +41,7 @@ def compare_rows(
             window.differences.pop(Difference.NOT_IN_RAW, None)  # it was there
         if start is None:
             window.not_compared = "records in quarantine are not counted"
-        elif window.has_conflict:
+        elif not CONFLICTS.isdisjoint(window.differences):
             window.not_compared = "IDs have several contents under one leader epoch"
         elif is_expired and not is_log_whole:
             expired += 1

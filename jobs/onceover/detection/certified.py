@@ -11,44 +11,23 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.columns import read_count, read_digest
 from onceover.ledger.compactions import FROZEN, parse_compacted
 from onceover.ledger.database import Connection
-from onceover.model.digest import Digest
 from onceover.model.finding import Evidence
-from onceover.model.raw_file import CompactedFile
 
 
 @dataclass(frozen=True, slots=True)
 class CertifiedWindow:
-    """A window at its certified version. `stated` fingerprints the certified rows (None: an early certificate, which
-    states none), `rows` the rows in the table now."""
+    """A window at its certified version, with the `evidence` that detection would judge: nothing has landed since.
+    `stated` fingerprints the certified rows (None: an early certificate, which states none), `rows` the rows in the
+    table now."""
 
-    window_start: datetime
-    window_end: datetime
-    version: int
+    evidence: Evidence
     certificate_id: int
-    frozen_length: int
-    certified: Digest
-    control: Digest | None
     stated: Fingerprint | None
     rows: Fingerprint
-    compacted: CompactedFile | None = None
 
     @property
     def rows_differ(self) -> bool:
         return self.stated is not None and self.stated != self.rows
-
-    @property
-    def evidence(self) -> Evidence:
-        """The evidence that detection would judge: nothing has landed since the certificate."""
-        return Evidence(
-            window_start=self.window_start,
-            window_end=self.window_end,
-            version=self.version,
-            control=self.control,
-            certified=self.certified,
-            certificate_version=self.version,
-            frozen_length=self.frozen_length,
-            compacted=self.compacted,
-        )
 
 
 def list_certified(
@@ -124,16 +103,19 @@ def _read(
         )
     return [
         CertifiedWindow(
-            window_start=row["window_start"],
-            window_end=row["window_end"],
-            version=row["version"],
-            certificate_id=row["certificate_id"],
-            frozen_length=row["frozen_length"],
-            certified=read_digest(row, "c_"),
-            control=read_count(row),
-            stated=None if row["aggregate_hash"] is None else Fingerprint(row["aggregate_rows"], row["aggregate_hash"]),
-            rows=fingerprints[row["window_start"]],
-            compacted=parse_compacted(row),
+            Evidence(
+                window_start=row["window_start"],
+                window_end=row["window_end"],
+                version=row["version"],
+                control=read_count(row),
+                certified=read_digest(row, "c_"),
+                certificate_version=row["version"],
+                frozen_length=row["frozen_length"],
+                compacted=parse_compacted(row),
+            ),
+            row["certificate_id"],
+            None if row["aggregate_hash"] is None else Fingerprint(row["aggregate_rows"], row["aggregate_hash"]),
+            fingerprints[row["window_start"]],
         )
         for row in rows
     ]

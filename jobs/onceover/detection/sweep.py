@@ -47,7 +47,7 @@ class DifferingWindow:
 
     @property
     def window_start(self) -> datetime:
-        return self.window.window_start
+        return self.window.evidence.window_start
 
     def as_dict(self) -> dict[str, object]:
         return {"window": self.window_start, "findings": self.findings}
@@ -129,7 +129,7 @@ def sweep_windows(
     while windows := list_certified(connection, registered, start, end, _AT_ONCE):
         first |= _compare(windows, files)
         compared += len(windows)
-        start = windows[-1].window_end
+        start = windows[-1].evidence.window_end
         say(compared, whole)
     # A batch that began since may have appended to a file before the ledger shows it.
     flying |= list_in_flight(connection, registered.name)
@@ -142,7 +142,8 @@ def sweep_windows(
             return SweepResult(registered.name, compared, kept, len(first) - len(kept))
         time.sleep(0.2)
     second = _compare(read_certified(connection, registered, first), files)
-    steady = (each for start, each in second.items() if each.window.version == first[start].window.version)
+    versions = {start: each.window.evidence.version for start, each in first.items()}
+    steady = (each for start, each in second.items() if each.window.evidence.version == versions[start])
     return SweepResult(registered.name, compared, tuple(steady), 0)
 
 
@@ -157,7 +158,7 @@ def reopen(connection: Connection, pipeline: str, differing: Iterable[DifferingW
     with connection.transaction():
         lock_windows(connection, pipeline, sorted(by_start))
         now = read_certified_versions(connection, pipeline, by_start)
-        same = [each for start, each in sorted(by_start.items()) if now.get(start) == each.window.version]
+        same = [each for start, each in sorted(by_start.items()) if now.get(start) == each.window.evidence.version]
         for each in same:
             for finding in each.findings:
                 note_finding(connection, pipeline, each.window_start, finding)
@@ -183,10 +184,11 @@ def find_differences(
 
 
 def _compare(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime, DifferingWindow]:
-    lengths = files.read_lengths(window.window_start for window in windows)
+    by_start = {window.evidence.window_start: window for window in windows}
+    lengths = files.read_lengths(by_start)
     missing = find_missing_compacted(files, [window.evidence for window in windows])
     judged = (
-        (w, find_differences(w, lengths.get(w.window_start), compacted_is_gone=w.window_start in missing))
-        for w in windows
+        (start, window, find_differences(window, lengths.get(start), compacted_is_gone=start in missing))
+        for start, window in by_start.items()
     )
-    return {w.window_start: DifferingWindow(w, findings) for w, findings in judged if findings}
+    return {start: DifferingWindow(window, findings) for start, window, findings in judged if findings}

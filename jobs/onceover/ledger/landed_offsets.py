@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 
 from onceover.ledger.columns import read_digest, read_range
 from onceover.ledger.database import Connection
@@ -90,7 +90,7 @@ def read_landed_bounds(
 
 @dataclass(frozen=True, slots=True)
 class LandedBytes:
-    """The bytes `[start, end)` of a file to which a batch appended, with its range of one Kafka partition and the
+    """The bytes `[start, end)` of a window's file that a batch appended, with its range of one Kafka partition and the
     digest of its records there.
 
     `is_there` is false once the file has expired, or a compacted file replaced it.
@@ -99,8 +99,7 @@ class LandedBytes:
     landing_id: int
     offsets: OffsetRange
     digest: Digest
-    window_start: datetime | None
-    quarantine_day: date | None
+    window_start: datetime
     start: int
     end: int
     is_there: bool
@@ -108,14 +107,14 @@ class LandedBytes:
 
 @dataclass(frozen=True, slots=True)
 class Covering:
-    """The landings whose batches read some offsets, and the exact IDs among these that others landed."""
+    """The landings in windows whose batches read some offsets, and the exact IDs among these that others landed."""
 
     landed: tuple[LandedBytes, ...]
     exact: tuple[OffsetRange, ...]
 
 
 def list_covering(connection: Connection, pipeline: str, ranges: Iterable[OffsetRange]) -> Covering:
-    """Return the landings whose offset ranges or exact IDs overlap one of these ranges, releases included."""
+    """Return the landings in windows whose offset ranges or exact IDs overlap one of these ranges."""
     landed: dict[tuple[int, OffsetRange], LandedBytes] = {}
     exact: set[OffsetRange] = set()
     for wanted in ranges:
@@ -138,7 +137,6 @@ def list_covering(connection: Connection, pipeline: str, ranges: Iterable[Offset
                     offsets,
                     read_digest(row),
                     row["window_start"],
-                    row["quarantine_day"],
                     row["byte_start"],
                     row["byte_end"],
                     row["is_there"],
@@ -147,10 +145,8 @@ def list_covering(connection: Connection, pipeline: str, ranges: Iterable[Offset
 
 
 _COVERING = """
-SELECT l.landing_id, l.window_start, l.quarantine_day, l.byte_start, l.byte_end, p.records, p.high1, p.low1, p.high2,
-  p.low2, r.*,
-  coalesce(w.expired_at IS NULL AND coalesce(l.landing_id > w.removed_to_landing, true), l.quarantine_day IS NOT NULL)
-    AS is_there
+SELECT l.landing_id, l.window_start, l.byte_start, l.byte_end, p.records, p.high1, p.low1, p.high2, p.low2, r.*,
+  w.expired_at IS NULL AND coalesce(l.landing_id > w.removed_to_landing, true) AS is_there
 FROM (
   SELECT batch_id, start_offset, end_offset, false AS is_exact FROM onceover.batch_range
   WHERE generation = %(generation)s AND kafka_partition = %(partition)s AND end_offset > %(start)s
@@ -162,6 +158,6 @@ FROM (
 ) r JOIN onceover.batch b USING (batch_id) JOIN onceover.landing l USING (batch_id)
 JOIN onceover.landing_part p ON p.landing_id = l.landing_id AND p.generation = %(generation)s
   AND p.kafka_partition = %(partition)s
-LEFT JOIN onceover."window" w ON w.pipeline = l.pipeline AND w.window_start = l.window_start
+JOIN onceover."window" w ON w.pipeline = l.pipeline AND w.window_start = l.window_start
 WHERE b.pipeline = %(pipeline)s AND b.state = 'landed'
 """

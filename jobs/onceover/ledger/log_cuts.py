@@ -106,7 +106,7 @@ def _compare(
     landed = list_landed_epochs(connection, pipeline, log)
     cut_from, past = None, 0
     if landed:
-        with closing(LogProbe(source, number)) as probe:
+        with closing(LogProbe(source, number, end)) as probe:
             unreadable = intersect(list_unreadable(connection, pipeline, at.generation), [log])
             current = coalesce([*list_landed(connection, pipeline, [log]), *unreadable])
             cut_from = find_divergence(landed, current, skip_unreadable(probe.find_epoch, unreadable))

@@ -19,9 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from onceover.context import PipelineContext
 from onceover.ledger.extras import list_landed_spans
 from onceover.ledger.landed_offsets import LandedBytes, list_covering
-from onceover.lines.line_file import PlacedLine, decode_file
+from onceover.lines.line_file import read_intact
 from onceover.lines.line_reference import compute_digest
-from onceover.lines.summary import WindowSummary
 from onceover.model.claim import ClaimedWindow
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY, Digest
@@ -154,10 +153,8 @@ class FoldedRebuild:
 
     def _take(self, folded: FoldedFiles) -> dict[datetime, RebuiltWindow]:
         self.failures |= {from_ms(window_ms): error for window_ms, error in folded.failures.items()}
-        return {from_ms(window_ms): self._rebuild(from_ms(window_ms), s) for window_ms, s in folded.summaries.items()}
-
-    def _rebuild(self, start: datetime, summary: WindowSummary) -> RebuiltWindow:
-        return self._accounts[start].rebuild(summary, self._length(start))
+        summaries = {from_ms(window_ms): summary for window_ms, summary in folded.summaries.items()}
+        return {start: self._accounts[start].rebuild(each, self._length(start)) for start, each in summaries.items()}
 
 
 def look_again(
@@ -213,12 +210,6 @@ def read_landed(files: WindowFiles, landings: Iterable[LandedBytes]) -> Iterable
 
 
 def _read_records(files: WindowFiles, part: LandedBytes) -> Iterator[Record]:
-    if part.window_start is not None:
-        path = files.layout.window_file(part.window_start)
-    elif part.quarantine_day is not None:
-        path = files.layout.quarantine_file(part.quarantine_day)
-    else:
-        return
-    for placed in decode_file(files.read_bytes(path, part.start, part.end)):
-        if isinstance(placed, PlacedLine):
-            yield placed.line.record
+    path = files.layout.window_file(part.window_start)
+    for line in read_intact(files.read_bytes(path, part.start, part.end)):
+        yield line.record

@@ -32,17 +32,14 @@ RECORDS_A_CORE = 2_000_000  # some seconds of reading
 W = TypeVar("W")
 
 
-def group_windows(
-    windows: Iterable[W], count: Callable[[W], int], most_records: int, most_windows: int | None = None
-) -> Iterator[list[W]]:
-    """Yield the windows in their order, in groups of at most `most_windows`, by default MAX_WINDOWS, and, unless of a
-    single window, `most_records` of those that `count` says landed."""
-    most_windows = most_windows or MAX_WINDOWS
+def group_windows(windows: Iterable[W], count: Callable[[W], int], most_records: int) -> Iterator[list[W]]:
+    """Yield the windows in their order, in groups of at most MAX_WINDOWS, and, unless of a single window,
+    `most_records` of those that `count` says landed."""
     group: list[W] = []
     size = 0
     for window in windows:
         records = count(window)
-        if group and (len(group) == most_windows or size + records > most_records):
+        if group and (len(group) == MAX_WINDOWS or size + records > most_records):
             yield group
             group, size = [], 0
         group.append(window)

@@ -48,23 +48,16 @@ class RepairOutcome:
         return RepairOutcome(*map(add, astuple(self), astuple(other)))
 
 
+@dataclass(frozen=True, slots=True)
 class RepairRun:
     """The repair of one request, on one Spark session."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        context: PipelineContext,
-        registered: RegisteredPipeline,
-        request: repair_requests.RepairRequest,
-        fault_point: FaultPoint,
-        progress: WindowProgress,
-    ) -> None:
-        self._spark, self._connection, self._registered, self._request = spark, context.ledger, registered, request
-        self._context = context
-        self._max_tries = context.pipeline.repair.max_tries
-        self._progress = progress
-        self._leases, self._fault_point = open_leases(spark, context), fault_point
+    spark: SparkSession
+    context: PipelineContext
+    registered: RegisteredPipeline
+    request: repair_requests.RepairRequest
+    fault_point: FaultPoint
+    progress: WindowProgress
 
     def run(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         """Repair the claimed windows of one group by one query; if that query fails, in halves, until the bad window is
@@ -75,32 +68,31 @@ class RepairRun:
         """
         if not claimed:
             return RepairOutcome()
-        require_in_force(self._connection, self._registered)
-        self._context.require_own_root()
-
+        require_in_force(self.context.ledger, self.registered)
+        self.context.require_own_root()
         outcomes = isolate_failures(
             claimed, lambda some: self._repair_windows(some, accounted), self._record_unreadable
         )
         return sum(outcomes, RepairOutcome())
 
     def _repair_windows(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
-        frozen = freeze(self._context, self._leases, [claim.window_start for claim in claimed])
-        texts, compacted = list_texts(self._context.files, frozen), list_compacted(self._context.files, claimed)
+        frozen = freeze(self.context, open_leases(self.spark, self.context), [claim.window_start for claim in claimed])
+        texts, compacted = list_texts(self.context.files, frozen), list_compacted(self.context.files, claimed)
         size = sum(file.length for files in (texts, compacted) for file in files.values())
         log.info("reading %d window files, %d compacted ones, %.1f MiB", len(texts), len(compacted), size / 2**20)
-        self._progress.add_bytes(size)
-        registered, stage = self._registered, self._request.stage
+        self.progress.add_bytes(size)
+        registered, stage = self.registered, self.request.stage
         table = registered.table
         try:
             with open_rebuild(
-                self._spark, self._context, registered.contracts, claimed, texts, compacted, accounted=accounted,
-                own=read_own_offsets(self._context),
+                self.spark, self.context, registered.contracts, claimed, texts, compacted, accounted=accounted,
+                own=read_own_offsets(self.context),
             ) as (rebuild, rebuilt):  # fmt: skip
                 if denied := next(filter(is_denied, rebuild.failures.values()), None):
                     raise AccessDeniedError(denied)  # before a window loses a try
                 rows = format_copy_lines(rebuild.aggregate(), registered.columns.names)
-                staged = table.stage(self._connection, stage, rows)
-            self._fault_point.stop_after(RepairStep.STAGED)
+                staged = table.stage(self.context.ledger, stage, rows)
+            self.fault_point.stop_after(RepairStep.STAGED)
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
             outcome, failures = RepairOutcome(), rebuild.failures
             for claim in (claim for claim in claimed if claim.window_start in failures):
@@ -108,14 +100,14 @@ class RepairRun:
             for claim in (claim for claim in claimed if claim.window_start not in failures):
                 outcome += self._judge(claim, rebuilt[claim.window_start])
         finally:
-            if not self._connection.broken:
-                table.unstage(self._connection, stage)
+            if not self.context.ledger.broken:
+                table.unstage(self.context.ledger, stage)
         return outcome
 
     def _judge(self, claim: ClaimedWindow, rebuilt: RebuiltWindow) -> RepairOutcome:
         verdict = prove(claim, rebuilt)
         if rebuilt.unknown:
-            reason = explain_unknown(self._context, rebuilt.unknown)
+            reason = explain_unknown(self.context, rebuilt.unknown)
             return self._record_failure(claim, reason, {RepairFailure.UNKNOWN_CONTRACT}, rebuilt, verdict)
         if not verdict.is_proved:
             more = len(verdict.reasons) - 3
@@ -123,23 +115,23 @@ class RepairRun:
             return self._record_failure(claim, reason, verdict.failures, rebuilt, verdict)
         try:
             published = publish.publish(
-                self._connection, self._registered, self._request, claim, rebuilt, verdict.findings
+                self.context.ledger, self.registered, self.request, claim, rebuilt, verdict.findings
             )
         except FencedError as error:
             log.warning("%s", error)
-            repair_tries.reopen(self._connection, claim, str(error))
+            repair_tries.reopen(self.context.ledger, claim, str(error))
             return RepairOutcome(changed=1)
         except publish.CountedTwiceError as error:
             return self._record_failure(claim, str(error), {RepairFailure.TWO_WINDOWS}, rebuilt, verdict)
         except DatabaseError as error:
-            if self._connection.broken:
+            if self.context.ledger.broken:
                 raise
             # A window that the database refuses must not hold up the others.
             reason = f"publishing failed: {str(error).strip().splitlines()[0]}"
             return self._record_failure(claim, reason, {RepairFailure.REFUSED_ROWS}, rebuilt, verdict)
         if not published:
             return RepairOutcome(changed=1)
-        self._fault_point.stop_after(RepairStep.PUBLISHED)
+        self.fault_point.stop_after(RepairStep.PUBLISHED)
         return RepairOutcome(published=1)
 
     def _record_unreadable(self, claim: ClaimedWindow, reason: str) -> RepairOutcome:
@@ -155,8 +147,9 @@ class RepairRun:
     ) -> RepairOutcome:
         log.error("window %s: %s", format_moment(claim.window_start), reason)
         findings = add_failed_proof(reason, failures, verdict)
+        max_tries = self.context.pipeline.repair.max_tries
         blocked = repair_tries.record_failed_try(
-            self._connection, self._registered, claim, reason, self._max_tries, failures, findings, rebuilt
+            self.context.ledger, self.registered, claim, reason, max_tries, failures, findings, rebuilt
         )
         return RepairOutcome(failed=1, blocked=int(blocked))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
 
 from onceover.errors import UsageError
 from onceover.ledger import compactions, drivers, expiries
@@ -18,29 +17,15 @@ from onceover.ledger.drivers import Epoch
 from onceover.ledger.expiries import ExpiringFile
 from onceover.model.raw_file import CompactedFile
 from onceover.model.window import WindowRange, format_moment
-from onceover.raw.expired_list import ExpiredList
 from onceover.raw.layout import Layout
+from onceover.raw.window_files import WindowFiles
 
 log = logging.getLogger(__name__)
 MAX_AT_ONCE = 200
 """Files between two batches: takes some tenths of a second."""
 
 
-class ExpiringFiles(Protocol):
-    """Files of a pipeline; `number` is the id of the expiry, as a path may expire more than once."""
-
-    layout: Layout
-    expired: ExpiredList
-
-    def read_length(self, path: str) -> int | None: ...
-    def set_aside(self, path: str, number: int) -> None: ...
-    def bar_aside(self, path: str, number: int) -> bool: ...
-    def bring_back(self, path: str, number: int) -> None: ...
-    def delete_aside(self, path: str, number: int) -> None: ...
-    def find_compacted_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]: ...
-
-
-def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int:
+def carry_out(connection: Connection, epoch: Epoch, files: WindowFiles) -> int:
     """Move aside some of the expired files and delete some that were moved a day ago, as the pipeline's driver; return
     how many files. If killed, the next driver repeats the step.
 
@@ -74,7 +59,7 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
 
 
 def _move_or_keep(
-    connection: Connection, epoch: Epoch, files: ExpiringFiles, file: ExpiringFile, is_sole_copy: bool
+    connection: Connection, epoch: Epoch, files: WindowFiles, file: ExpiringFile, is_sole_copy: bool
 ) -> None:
     """Move one file aside, unless it has changed since it expired. A fenced driver may have moved it meanwhile."""
     path, number = locate_file(files.layout, file), file.expiry_id
@@ -102,7 +87,7 @@ def _move_or_keep(
         expiries.mark_moved(connection, epoch, number)
 
 
-def _delete_or_bring_back(connection: Connection, epoch: Epoch, files: ExpiringFiles, file: ExpiringFile) -> None:
+def _delete_or_bring_back(connection: Connection, epoch: Epoch, files: WindowFiles, file: ExpiringFile) -> None:
     path, number = locate_file(files.layout, file), file.expiry_id
     if _has_grown(file, files.read_length(files.layout.aside(path, number))):
         _bring_back(connection, epoch, files, file)
@@ -112,7 +97,7 @@ def _delete_or_bring_back(connection: Connection, epoch: Epoch, files: ExpiringF
     expiries.mark_deleted(connection, epoch, number)
 
 
-def _bring_back(connection: Connection, epoch: Epoch, files: ExpiringFiles, file: ExpiringFile) -> None:
+def _bring_back(connection: Connection, epoch: Epoch, files: WindowFiles, file: ExpiringFile) -> None:
     path = locate_file(files.layout, file)
     log.warning("%s is brought back: a paused driver moved it, and it holds more than the %d bytes that had expired",
                 path, file.bytes)  # fmt: skip
@@ -128,7 +113,7 @@ def _has_grown(file: ExpiringFile, length: int | None) -> bool:
     return file.window_start is not None and (length or 0) > file.bytes
 
 
-def _forget_expired(files: ExpiringFiles, file: ExpiringFile) -> None:
+def _forget_expired(files: WindowFiles, file: ExpiringFile) -> None:
     if file.window_start is not None:
         files.expired.remove([file.window_start])
 
@@ -146,7 +131,7 @@ def _list_substitutes(
     return compactions.list_substitutes(connection, pipeline, starts) if starts else {}
 
 
-def _find_sole_copies(files: ExpiringFiles, needed: Mapping[datetime, CompactedFile | None]) -> set[datetime]:
+def _find_sole_copies(files: WindowFiles, needed: Mapping[datetime, CompactedFile | None]) -> set[datetime]:
     """Return the windows whose text is the sole copy, because the compacted file that should replace it is missing."""
     present = files.find_compacted_files({start: compacted for start, compacted in needed.items() if compacted})
     return needed.keys() - present.keys()

@@ -232,7 +232,7 @@ class CutLog:
     cut_again_at = 1_000
     never = (105, 106)
 
-    def __init__(self, source: KafkaSource, kafka_partition: int) -> None: ...
+    def __init__(self, source: KafkaSource, kafka_partition: int, end: int) -> None: ...
 
     def find_epoch(self, offset: int) -> tuple[int, int]:
         if offset in self.never:

@@ -11,10 +11,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.raw_lines import date_record
+from tests.raw_lines import date_record, join_append
 
 from onceover.ledger.landed_offsets import Covering, LandedBytes
-from onceover.lines.line_file import join_append
 from onceover.lines.line_reference import compute_digest, encode
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import EMPTY, Digest
@@ -62,7 +61,7 @@ class File:
 
 
 LANDED = LandedBytes(
-    1, OffsetRange(P0, 0, 10), digest(P0, 3, 7, 8), START, None, len(DEAD), len(DEAD) + len(OWN), is_there=True
+    1, OffsetRange(P0, 0, 10), digest(P0, 3, 7, 8), START, len(DEAD), len(DEAD) + len(OWN), is_there=True
 )
 OTHER = replace(LANDED, offsets=OffsetRange(P1, 30, 50), digest=digest(P1, 40))
 
@@ -88,9 +87,8 @@ def test_landings_bytes_show_its_ids_beside_a_dead_batchs() -> None:
         (DEAD + OWN, replace(LANDED, digest=digest(P0, 3, 6, 7, 8))),
         (DEAD + join_append([*make_lines(P0, 3, 3, 8), *make_lines(P1, 40)]), LANDED),
         (DEAD + OWN, replace(LANDED, is_there=False)),
-        (DEAD + OWN, replace(LANDED, window_start=None)),
     ],
-    ids=["torn", "damaged", "moved", "others", "fewer", "twice", "expired", "nowhere"],
+    ids=["torn", "damaged", "moved", "others", "fewer", "twice", "expired"],
 )
 def test_bytes_that_are_not_whole_leave_the_range_to_the_landing(content: bytes, landing: LandedBytes) -> None:
     assert read(content, landing) == (landing.offsets,)

@@ -17,7 +17,7 @@ from onceover.detection.sweep import DifferingWindow, ShortQuarantine, SweepResu
 from onceover.errors import BusyError, TerminalError
 from onceover.ledger.aggregates import Fingerprint
 from onceover.model.digest import Digest
-from onceover.model.finding import Finding
+from onceover.model.finding import Evidence, Finding
 from onceover.model.finding_kinds import Kind
 from onceover_airflow.operators.sweep import SweepOperator
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.airflow
 ROWS = Fingerprint(2, "1:2")
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 GONE = DifferingWindow(
-    CertifiedWindow(START, START.replace(hour=6), 4, 1, 100, Digest(), Digest(), ROWS, ROWS),
+    CertifiedWindow(Evidence(START, START.replace(hour=6), 4, Digest(), Digest(), 4, 100), 1, ROWS, ROWS),
     (Finding(Kind.MISSING_FILE, {"expected_length": 100, "file_length": None}),),
 )
 SHORT = ShortQuarantine(START.date(), "/raw/events/quarantine/2013-01-01.log", 100, 20)

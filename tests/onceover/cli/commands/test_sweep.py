@@ -17,7 +17,7 @@ from onceover.detection.sweep import DifferingWindow, Say, ShortQuarantine, Swee
 from onceover.errors import UsageError
 from onceover.ledger.aggregates import Fingerprint
 from onceover.model.digest import Digest
-from onceover.model.finding import Finding
+from onceover.model.finding import Evidence, Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import WindowRange
 
@@ -25,7 +25,7 @@ START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 ROWS = Fingerprint(2, "1:2")
 Asked = list[tuple[WindowRange | None, bool]]
 MISSING = DifferingWindow(
-    CertifiedWindow(START, START.replace(hour=6), 4, 1, 100, Digest(), Digest(), ROWS, ROWS),
+    CertifiedWindow(Evidence(START, START.replace(hour=6), 4, Digest(), Digest(), 4, 100), 1, ROWS, ROWS),
     (Finding(Kind.MISSING_FILE, {"expected_length": 100, "file_length": None}),),
 )
 GONE = {"differing": (MISSING,), "reopened": 1}
