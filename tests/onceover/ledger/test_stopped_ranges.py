@@ -7,9 +7,11 @@ from tests.onceover.ledger.driven_pipeline import drive, register
 
 from onceover.errors import FencedError
 from onceover.ledger import drivers
+from onceover.ledger.catalog import read_registered
 from onceover.ledger.database import Connection
-from onceover.ledger.stopped_ranges import end_stopped, list_stopped, record_stopped
+from onceover.ledger.stopped_ranges import end_stopped, end_suspect, list_stopped, record_stopped
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.poison import SQL_FAILED, SQL_TOO_SLOW, PoisonRecord
 from onceover.model.stopped_range import StopCause, StoppedRange
 
 pytestmark = pytest.mark.stack
@@ -37,3 +39,15 @@ def test_kafka_partition_is_stopped_at_one_range_for_each_cause(connection: Conn
     drivers.acquire(connection, name, "the next")
     with pytest.raises(FencedError):
         record_stopped(connection, epoch, StopCause.SUSPECT, [suspect])
+
+
+def test_ended_search_leaves_each_poison_record_once(connection: Connection) -> None:
+    name = register(connection).name
+    epoch = drive(connection, name, *SOURCES)
+    record_stopped(connection, epoch, StopCause.SUSPECT, [StoppedRange(OffsetRange(SOURCES[0], 5, 9), "it died")])
+    first, second = (PoisonRecord(SOURCES[p], 5, 1, SQL_FAILED, 'division by "0"') for p in (0, 1))
+    end_suspect(connection, epoch, SOURCES[0], [first])
+    end_suspect(connection, epoch, SOURCES[0], [PoisonRecord(SOURCES[0], 5, 1, SQL_TOO_SLOW, "later"), second])
+    end_suspect(connection, epoch, SOURCES[0])
+    assert read_registered(connection, name).poison == (first, second)
+    assert list_stopped(connection, name, StopCause.SUSPECT) == []
