@@ -198,11 +198,7 @@ def carries_password(address: str) -> bool:
 
 def read_clock(connection: Connection) -> datetime:
     """Return the server's time."""
-    row = connection.execute("SELECT clock_timestamp() AS now").fetchone()
-    if row is None:
-        raise TerminalError(
-            "PostgreSQL answers, but returns no time; check that ONCEOVER_POSTGRES names a PostgreSQL server"
-        )
+    (row,) = connection.execute("SELECT clock_timestamp() AS now").fetchall()
     now: datetime = row["now"]
     return now
 

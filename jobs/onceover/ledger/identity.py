@@ -7,7 +7,6 @@ from uuid import UUID
 
 from psycopg import sql
 
-from onceover.errors import TerminalError
 from onceover.ledger.database import Connection
 from onceover.model.offsets import KafkaPartition
 from onceover.model.root_marker import LedgerIdentity
@@ -26,24 +25,19 @@ class LedgerHoldings:
 
 def read_identity(connection: Connection) -> LedgerIdentity:
     """Return the identity of the ledger and of the database that holds it."""
-    row = connection.execute(
+    (row,) = connection.execute(
         """
         SELECT ledger_id, (SELECT system_identifier FROM pg_control_system()) AS cluster,
           (SELECT oid FROM pg_database WHERE datname = current_database()) AS database
         FROM onceover.ledger
         """
-    ).fetchone()
-    if row is None:
-        raise TerminalError(
-            "the table onceover.ledger is empty, so the ledger has no identity; restore it from a backup, or set "
-            "ONCEOVER_POSTGRES to an empty database and run `onceover ledger rebuild PIPELINE` for each pipeline"
-        )
+    ).fetchall()
     return LedgerIdentity(row["ledger_id"], f"{row['cluster']}/{row['database']}")
 
 
 def read_holdings(connection: Connection, pipeline: str) -> LedgerHoldings:
     """Return what the ledger holds of the pipeline."""
-    row = connection.execute(
+    (row,) = connection.execute(
         """
         SELECT (SELECT raw_store FROM onceover.pipeline WHERE name = %(name)s) AS raw_store,
           EXISTS (SELECT 1 FROM onceover.pipeline WHERE name = %(name)s) AS registered,
@@ -51,9 +45,7 @@ def read_holdings(connection: Connection, pipeline: str) -> LedgerHoldings:
           to_regclass('aggregates.' || quote_ident(%(name)s)) IS NOT NULL AS has_table
         """,
         {"name": pipeline},
-    ).fetchone()
-    if row is None:
-        raise TerminalError("PostgreSQL returned no row for a SELECT without FROM; check that ONCEOVER_POSTGRES is it")
+    ).fetchall()
     table = sql.Identifier("aggregates", pipeline)
     filled = row["has_table"] and connection.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(table)).fetchone()
     raw_store = row["raw_store"] if row["landed"] else None
