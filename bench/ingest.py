@@ -27,8 +27,9 @@ from bench.table import Row, alternate, middle, runs
 from onceover.config.endpoints import address
 from onceover.context import open_pipeline
 from onceover.ingest.batch_queries import BatchQueries
-from onceover.ingest.micro_batch import MicroBatch
+from onceover.ingest.micro_batch import append_batch
 from onceover.kafka import Topic
+from onceover.kafka.reader import KafkaSource
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import connect
 from onceover.model.batch import require_all_landed
@@ -39,7 +40,6 @@ from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, Storag
 from onceover.raw.hdfs import connect_hdfs
 from onceover.spark.contract_check import check_contract
 from onceover.spark.session import build
-from onceover.spark.source import KafkaSource
 from onceover_local.stack import Stack
 
 PARTITIONS = 4
@@ -83,7 +83,7 @@ class Bench:
             def land() -> None:
                 shards = cut_into_shards("backlog", ranges, self.spark.sparkContext.defaultParallelism)
                 query = queries.find(known, source, shards, None)
-                done = MicroBatch(self.spark, context, lambda: query, ranges, shards).append()
+                done = append_batch(self.spark, context, lambda: query, ranges, shards)
                 require_all_landed(done.read, done.landings)
 
             def land_and_compare() -> float:

@@ -244,9 +244,9 @@ def _analyze_tables(connection: Connection) -> None:
 def _certify(connection: Connection, known: RegisteredPipeline, values: dict[str, Any], rows: bool) -> None:
     connection.execute(
         """
-        INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
+        INSERT INTO onceover.certificate (pipeline, window_start, version, basis, contract_version,
           code_version, last_landing, landings, frozen_length, records, high1, low1, high2, low2, who, why)
-        SELECT %(name)s, w.window_start, w.window_end, w.version, 'ledger', 1, 'bench', l.last, l.landings, l.bytes,
+        SELECT %(name)s, w.window_start, w.version, 'ledger', 1, 'bench', l.last, l.landings, l.bytes,
           w.records, w.high1, w.low1, w.high2, w.low2, 'bench', 'bench'
         FROM onceover."window" w JOIN (
           SELECT window_start, max(landing_id) AS last, count(*) AS landings, max(byte_end) AS bytes

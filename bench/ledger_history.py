@@ -222,10 +222,10 @@ _STATEMENTS = (
     'ANALYZE onceover."window"',
     # Certified as soon as the last of its records had landed.
     f"""
-    INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
+    INSERT INTO onceover.certificate (pipeline, window_start, version, basis, contract_version,
       code_version, last_landing, landings, frozen_length, {_DIGEST},
       aggregate_rows, aggregate_hash, who, why)
-    SELECT %(name)s, w.window_start, w.window_end, w.version, 'ledger', 1, %(code)s, l.last, 2 * %(size)s,
+    SELECT %(name)s, w.window_start, w.version, 'ledger', 1, %(code)s, l.last, 2 * %(size)s,
       l.bytes, w.records, w.high1, w.low1, w.high2, w.low2, 1,
       ('x' || left(h, 16))::bit(64)::bigint || ':' || ('x' || right(h, 16))::bit(64)::bigint, 'bench', 'bench'
     FROM onceover."window" w JOIN (

@@ -14,7 +14,6 @@ from hdfs import InsecureClient
 
 from bench.large_ledger import BEFORE, LINE, MINUTES, OWN, PARTITIONS, LargeLedger, generation, start_of
 from onceover.ledger.database import Connection
-from onceover.lines.line_file import join_append
 from onceover.lines.line_reference import Line, encode
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record
@@ -114,7 +113,7 @@ def _content(ledger: LargeLedger, window: int) -> bytes | None:
 
 def _frame(name: str, start: datetime, first: int, records: int) -> bytes:
     """Frame one append: that many records of each Kafka partition."""
-    return join_append(encode(line) for line in _lines(name, start, first, records))
+    return b"\n" + b"".join(encode(line) + b"\n" for line in _lines(name, start, first, records))
 
 
 def _lines(name: str, start: datetime, first: int, records: int) -> Iterator[Line]:

@@ -23,7 +23,8 @@ from bench.large_ledger import LargeLedger
 from bench.late_record import land_late_record
 from bench.table import Row, alternate, middle, runs
 from onceover.config.endpoints import address
-from onceover.explain.page import list_trouble, read_strip
+from onceover.explain.page.strip import read_strip
+from onceover.explain.page.trouble import list_trouble
 from onceover.ledger import drivers
 from onceover.ledger.database import Connection, connect
 from onceover_local.stack import Stack
@@ -86,13 +87,13 @@ def _measure(connection: Connection, tab: Page, ledger: LargeLedger) -> list[Row
     start, end = large_ledger.START, large_ledger.START.replace(year=large_ledger.START.year + 1)
     strip = read_strip(connection, name, start, end)
     counted = [_count(connection, name, start, end, certified) for certified in (True, False)]
-    correct = [strip.states.count("C") + strip.states.count("R"), strip.states.count("c")] == counted
+    correct = [strip["states"].count("C") + strip["states"].count("R"), strip["states"].count("c")] == counted
     drawn: list[float] = []
     for _ in range(times + 1):
         tab.goto(f"{address('airflow')}/onceover/{name}?year={start.year}")
         drawn.append(float(tab.locator("#strip[data-drawn]").get_attribute("data-drawn", timeout=60_000) or 0) / 1000)
     shown = tab.evaluate("async () => (await (await fetch(document.getElementById('strip').dataset.address)).json())")
-    correct = correct and shown["states"] == strip.states
+    correct = correct and shown["states"] == strip["states"]
     size = f"of {ledger.windows:,} windows"
     of_strip = _time(lambda: read_strip(connection, name, start, end), times)
     of_trouble = _time(lambda: list_trouble(connection, name), times)

@@ -19,10 +19,11 @@ from pyspark.sql import functions as F
 from bench.table import Row
 from onceover.config.endpoints import address
 from onceover.kafka import Topic
+from onceover.kafka.reader import KafkaSource
 from onceover.model.batch_plan import cut_into_shards
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.spark.session import build
-from onceover.spark.source import KafkaSource, read_ranges
+from onceover.spark.source import read_ranges
 
 RECORDS = 4 * 40_000 * 4  # 4 s of 40,000 records/s in each of 4 Kafka partitions
 ROUNDS = 10

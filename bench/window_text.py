@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from hdfs import InsecureClient
 
 from onceover.lines.contract_names import name_contracts
-from onceover.lines.frame import Framed, frame
+from onceover.lines.frame import Framed, add_value, frame_content, join_head
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.contract import Contract, Contracts, Key, Measure
 from onceover.model.digest import Digest
@@ -164,7 +164,9 @@ def _frame_each(start: datetime, offsets: range) -> Iterator[tuple[int, Framed]]
                 "m_largest": _write(cents),
             }
         )
-        yield partition, frame(batch, GENERATION, name.decode(), _COLUMNS)
+        content = add_value(join_head(batch, GENERATION), batch["value"])
+        columns = [batch[each] for each in _COLUMNS]
+        yield partition, frame_content(content, batch["event_ms"], batch["leader_epoch"], name.decode(), columns)
 
 
 def _write(numbers: np.ndarray) -> pa.Array:

@@ -17,7 +17,7 @@ from datetime import timedelta
 from airflow.sdk import dag
 
 from onceover_airflow import params
-from onceover_airflow.decision_dag import describe_decision
+from onceover_airflow.dag_parts import describe_decision
 from onceover_airflow.operators.decisions import AcceptLossOperator
 
 

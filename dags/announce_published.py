@@ -16,24 +16,13 @@ pipeline; `example_downstream` shows it.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from airflow.sdk import dag
 
+from onceover_airflow.dag_parts import describe_schedule
 from onceover_airflow.operators.announce import AnnounceOperator, MarkAnnouncedOperator
-from onceover_airflow.retries import DEFAULT_ARGS
 
 
-@dag(
-    schedule="4-59/5 * * * *",  # before the next detection
-    start_date=datetime(2013, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=1,
-    is_paused_upon_creation=False,
-    default_args=DEFAULT_ARGS,
-    tags=["onceover", "asset"],
-    doc_md=__doc__,
-)
+@dag(schedule="4-59/5 * * * *", **describe_schedule(__doc__, "asset"))  # before the next detection
 def announce_published() -> None:
     AnnounceOperator(task_id="announce") >> MarkAnnouncedOperator(task_id="mark")
 

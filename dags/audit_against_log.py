@@ -18,23 +18,17 @@ from __future__ import annotations
 from airflow.sdk import dag
 
 from onceover_airflow import params
+from onceover_airflow.dag_parts import describe_dag
 from onceover_airflow.operators.audit import AskAuditOperator, AuditOperator
-from onceover_airflow.retries import DEFAULT_ARGS
+
+FORM = {
+    "pipeline": params.one_pipeline(params.known_pipelines()),
+    "from": params.optional_bound("From", "Start of the first window; empty for all."),
+    "to": params.optional_bound("To", "End of the last window, exclusive; empty for all."),
+}
 
 
-@dag(
-    schedule=None,
-    max_active_runs=1,
-    is_paused_upon_creation=False,
-    default_args=DEFAULT_ARGS,
-    params={
-        "pipeline": params.one_pipeline(params.known_pipelines()),
-        "from": params.optional_bound("From", "Start of the first window; empty for all."),
-        "to": params.optional_bound("To", "End of the last window, exclusive; empty for all."),
-    },
-    tags=["onceover", "audit"],
-    doc_md=__doc__,
-)
+@dag(schedule=None, **describe_dag(__doc__, "audit", params=FORM))
 def audit_against_log() -> None:
     ask = AskAuditOperator(task_id="ask", pipeline="{{ params.pipeline }}")
     AuditOperator(task_id="audit", pipeline="{{ params.pipeline }}", audit_id=ask.output)

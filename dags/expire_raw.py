@@ -19,41 +19,28 @@ A red pipeline does not block the others. Windows that are old enough and not ce
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from airflow.sdk import dag, task
+from airflow.sdk import dag
 
 from onceover_airflow import params
+from onceover_airflow.dag_parts import describe_schedule, pipelines
 from onceover_airflow.operators.retention import ExpireOperator, RollUpOperator
-from onceover_airflow.retries import DEFAULT_ARGS
+
+FORM = {
+    "reason": params.reason("Recorded with each expired file. Without a reason, the run's id is recorded."),
+    "dry_run": params.switch("Dry run", "Only list the files that would expire; write nothing."),
+}
 
 
-@task
-def pipelines() -> list[str]:
-    """List the pipelines when the run starts: a new TOML counts at once, not from the next parse of this file."""
-    return params.known_pipelines()
-
-
-@dag(
-    schedule="30 4 * * *",  # after the sweep, so that a window which the sweep reopens stays
-    start_date=datetime(2013, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=1,
-    is_paused_upon_creation=False,
-    default_args=DEFAULT_ARGS,
-    params={
-        "reason": params.reason("Recorded with each expired file. Without a reason, the run's id is recorded."),
-        "dry_run": params.switch("Dry run", "Only list the files that would expire; write nothing."),
-    },
-    tags=["onceover", "retention"],
-    doc_md=__doc__,
-)
+# After the sweep, so that a window which the sweep reopens stays.
+@dag(schedule="30 4 * * *", **describe_schedule(__doc__, "retention", params=FORM))
 def expire_raw() -> None:
     names = pipelines()
     # The first run may move the files of years, or join the batches of months.
-    args = {"map_index_template": "{{ task.pipeline }}", "execution_timeout": timedelta(hours=2)}
-    ExpireOperator.partial(task_id="expire", **args).expand(pipeline=names)
-    RollUpOperator.partial(task_id="roll_up", **args).expand(pipeline=names)
+    longest = timedelta(hours=2)
+    ExpireOperator.partial(task_id="expire", execution_timeout=longest).expand(pipeline=names)
+    RollUpOperator.partial(task_id="roll_up", execution_timeout=longest).expand(pipeline=names)
 
 
 expire_raw()

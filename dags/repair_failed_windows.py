@@ -22,32 +22,18 @@ A red pipeline does not block the others. A blocked window does not block its pi
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from airflow.sdk import dag, task
+from airflow.sdk import dag
 
 from onceover_airflow import params
-from onceover_airflow.retries import DEFAULT_ARGS
+from onceover_airflow.dag_parts import describe_schedule, pipelines
 from onceover_airflow.tables import with_findings
 from onceover_airflow.task_group import SCHEDULED, repair_steps
 
-
-@task
-def pipelines() -> list[str]:
-    """List the pipelines when the run starts: a new TOML counts at once, not from the next parse of this file."""
-    return params.known_pipelines()
+# No pipeline's repair holds up the detection of others.
+RUNS = len(params.known_pipelines()) + 2
 
 
-@dag(
-    schedule="*/5 * * * *",
-    start_date=datetime(2013, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=len(params.known_pipelines()) + 2,  # no pipeline's repair holds up the detection of others
-    is_paused_upon_creation=False,
-    default_args=DEFAULT_ARGS,
-    tags=["onceover", "repair"],
-    doc_md=with_findings(__doc__),
-)
+@dag(schedule="*/5 * * * *", **describe_schedule(with_findings(__doc__), "repair", max_active_runs=RUNS))
 def repair_failed_windows() -> None:
     repair_steps(scope="ledger", priority=SCHEDULED).expand(pipeline=pipelines())
 

@@ -38,7 +38,7 @@ from airflow.sdk import dag, get_current_context, task
 
 from onceover_airflow import params
 from onceover_airflow.backfill_days import require_all_days
-from onceover_airflow.retries import DEFAULT_ARGS
+from onceover_airflow.dag_parts import describe_dag
 from onceover_airflow.tables import with_findings
 from onceover_airflow.task_group import BACKFILL, repair_steps
 from onceover_airflow.timetables import BackfilledDays
@@ -57,20 +57,18 @@ def days() -> None:
     require_all_days(get_current_context()["dag_run"].conf or {})
 
 
+FORM = {
+    "pipeline": params.pipelines(params.known_pipelines()),
+    "reason": params.reason("Recorded with each repair. Without a reason, the run's id is recorded."),
+    "force": params.force(),
+}
+
+
 @dag(
     schedule=BackfilledDays(),
     start_date=datetime(1970, 1, 1, tzinfo=UTC),  # Airflow runs no task of an earlier day, and its run never ends
     catchup=False,  # see BackfilledDays
-    max_active_runs=1,
-    is_paused_upon_creation=False,
-    default_args=DEFAULT_ARGS,
-    params={
-        "pipeline": params.pipelines(params.known_pipelines()),
-        "reason": params.reason("Recorded with each repair. Without a reason, the run's id is recorded."),
-        "force": params.force(),
-    },
-    tags=["onceover", "repair", "backfill"],
-    doc_md=with_findings(__doc__),
+    **describe_dag(with_findings(__doc__), "repair", "backfill", params=FORM),
 )
 def repair_history() -> None:
     days()

@@ -26,27 +26,21 @@ from __future__ import annotations
 from airflow.sdk import dag
 
 from onceover_airflow import params
-from onceover_airflow.retries import DEFAULT_ARGS
+from onceover_airflow.dag_parts import describe_dag
 from onceover_airflow.tables import with_findings
 from onceover_airflow.task_group import ON_CALL, repair_steps
 
+FORM = {
+    "pipeline": params.one_pipeline(params.known_pipelines()),
+    **params.window_range(),
+    "reason": params.reason("Why the repair is needed. Required unless this is a dry run; kept in the ledger."),
+    "dry_run": params.switch("Dry run", "List what a repair would do; write nothing."),
+    "force": params.force(),
+    "plan": params.plan(),
+}
 
-@dag(
-    schedule=None,
-    max_active_runs=4,
-    is_paused_upon_creation=False,
-    default_args=DEFAULT_ARGS,
-    params={
-        "pipeline": params.one_pipeline(params.known_pipelines()),
-        **params.window_range(),
-        "reason": params.reason("Why the repair is needed. Required unless this is a dry run; kept in the ledger."),
-        "dry_run": params.switch("Dry run", "List what a repair would do; write nothing."),
-        "force": params.force(),
-        "plan": params.plan(),
-    },
-    tags=["onceover", "repair", "on call"],
-    doc_md=with_findings(__doc__),
-)
+
+@dag(schedule=None, **describe_dag(with_findings(__doc__), "repair", "on call", max_active_runs=4, params=FORM))
 def repair_on_call() -> None:
     repair_steps(scope="run", priority=ON_CALL, reason_needed=True)(pipeline="{{ params.pipeline }}")
 

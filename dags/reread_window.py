@@ -17,7 +17,7 @@ from __future__ import annotations
 from airflow.sdk import WeightRule, dag
 
 from onceover_airflow import params
-from onceover_airflow.decision_dag import describe_decision
+from onceover_airflow.dag_parts import describe_decision
 from onceover_airflow.operators.reread import RereadOperator
 from onceover_airflow.task_group import ON_CALL, add_repair
 

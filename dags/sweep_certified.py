@@ -20,44 +20,24 @@ A red pipeline does not block the others.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from airflow.sdk import dag, task, task_group
+from airflow.sdk import dag, task_group
 
-from onceover_airflow import params
+from onceover_airflow.dag_parts import describe_schedule, pipelines
 from onceover_airflow.operators.audit import VerifyOperator
 from onceover_airflow.operators.sweep import SweepOperator
-from onceover_airflow.retries import DEFAULT_ARGS
 from onceover_airflow.tables import with_findings
-
-
-@task
-def pipelines() -> list[str]:
-    """List the pipelines when the run starts: a new TOML counts at once, not from the next parse of this file."""
-    return params.known_pipelines()
 
 
 @task_group(prefix_group_id=False)
 def windows(pipeline: str) -> None:
-    SweepOperator(
-        task_id="sweep",
-        pipeline=pipeline,
-        map_index_template="{{ task.pipeline }}",
-        execution_timeout=timedelta(hours=2),  # a sweep reads the length of every window file
-    )
+    # A sweep reads the length of every window file.
+    SweepOperator(task_id="sweep", pipeline=pipeline, execution_timeout=timedelta(hours=2))
     VerifyOperator(task_id="verify", pipeline=pipeline, execution_timeout=timedelta(minutes=30))
 
 
-@dag(
-    schedule="30 3 * * *",
-    start_date=datetime(2013, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=1,
-    is_paused_upon_creation=False,
-    default_args=DEFAULT_ARGS,
-    tags=["onceover", "sweep"],
-    doc_md=with_findings(__doc__),
-)
+@dag(schedule="30 3 * * *", **describe_schedule(with_findings(__doc__), "sweep"))
 def sweep_certified() -> None:
     windows.expand(pipeline=pipelines())
 

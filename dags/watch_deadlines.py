@@ -16,33 +16,15 @@ A red pipeline does not block the others.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from airflow.sdk import dag
 
-from airflow.sdk import dag, task
-
-from onceover_airflow import params
+from onceover_airflow.dag_parts import describe_schedule, pipelines
 from onceover_airflow.operators.deadline import DeadlineOperator
-from onceover_airflow.retries import DEFAULT_ARGS
 
 
-@task
-def pipelines() -> list[str]:
-    """List the pipelines when the run starts: a new TOML counts at once, not from the next parse of this file."""
-    return params.known_pipelines()
-
-
-@dag(
-    schedule="2-59/5 * * * *",  # between two detections
-    start_date=datetime(2013, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=1,
-    is_paused_upon_creation=False,
-    default_args=DEFAULT_ARGS,
-    tags=["onceover", "deadline"],
-    doc_md=__doc__,
-)
+@dag(schedule="2-59/5 * * * *", **describe_schedule(__doc__, "deadline"))  # between two detections
 def watch_deadlines() -> None:
-    DeadlineOperator.partial(task_id="deadline", map_index_template="{{ task.pipeline }}").expand(pipeline=pipelines())
+    DeadlineOperator.partial(task_id="deadline").expand(pipeline=pipelines())
 
 
 watch_deadlines()

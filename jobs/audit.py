@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 from py4j.protocol import Py4JError
@@ -12,17 +11,17 @@ from onceover.audit import store as audit_store
 from onceover.audit.log_job import audit_log
 from onceover.audit.verify_job import verify_window
 from onceover.context import open_pipeline
-from onceover.entrypoint import run
+from onceover.entrypoint import make_parser, run
 from onceover.errors import TerminalError, TransientError
 from onceover.ledger.catalog import require_in_force
+from onceover.model.json_text import to_json
 from onceover.spark.failure import find_refusal, summarize
 from onceover.spark.session import open_session
 
 
 def main(arguments: Sequence[str]) -> None:
     """Write the audit's result into the ledger and change nothing else. Exits 0, equal or not."""
-    parser = argparse.ArgumentParser(prog="audit.py", description=__doc__)
-    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
+    parser = make_parser("audit", __doc__)
     parser.add_argument("--audit", required=True, type=int, help="id of an audit in the ledger")
     chosen = parser.parse_args(arguments)
     with open_pipeline(chosen.pipeline, "audit") as context:
@@ -42,7 +41,7 @@ def main(arguments: Sequence[str]) -> None:
                 raise TransientError(f"Spark failed, nothing was changed: {summarize(error)}") from error
         require_in_force(context.ledger, registered)
         audit_store.record_result(context.ledger, audit.audit_id, result)
-    print(f"audit {audit.audit_id}: {'equal' if result['equal'] else 'not equal'}")
+    print(to_json({"audit_id": audit.audit_id, "equal": result["equal"]}))
 
 
 if __name__ == "__main__":

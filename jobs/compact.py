@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 from onceover.compaction.found import list_due
 from onceover.compaction.job import CompactRun, take_over_found
 from onceover.context import open_pipeline
-from onceover.entrypoint import run
+from onceover.entrypoint import make_parser, run
 from onceover.fault_points import FaultPoint
 from onceover.ledger import compactions
 from onceover.ledger.actions import record_action
@@ -19,8 +18,7 @@ from onceover.spark.session import open_session
 
 def main(arguments: Sequence[str]) -> None:
     """Compact each window that is due and print the results as JSON. Exits 0 even where windows failed."""
-    parser = argparse.ArgumentParser(prog="compact.py", description=__doc__)
-    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
+    parser = make_parser("compact", __doc__)
     parser.add_argument(
         "--older-than-ms",
         required=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import signal
@@ -11,18 +10,17 @@ import threading
 from collections.abc import Sequence
 
 from onceover.context import open_pipeline
-from onceover.entrypoint import run
+from onceover.entrypoint import make_parser, run
 from onceover.errors import BusyError, HungSparkError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.job import build_driver, open_source
 from onceover.ingest.quarantine_alarm import QuarantineAlarm
 from onceover.ingest.report import Progress, make_reporter
 from onceover.ledger import drivers
-from onceover.ledger.catalog import register_pipeline
+from onceover.ledger.catalog import read_registered, register_pipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Heartbeat, name_process
 from onceover.ledger.migrate import upgrade_schema
-from onceover.ledger.poison import list_poison
 from onceover.model.record import Record
 from onceover.repair.eager import EagerRepair
 from onceover.spark.contract_check import check_contract
@@ -35,9 +33,7 @@ log = logging.getLogger("onceover")
 def main(arguments: Sequence[str]) -> None:
     """Run until SIGTERM or SIGINT, then finish and commit the batch under way. Exits 0. Starts again, in the same
     process, after a Spark that hung; under spark-submit the process is Spark's own, and ends."""
-    parser = argparse.ArgumentParser(prog="ingest.py", description=__doc__)
-    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
-    chosen = parser.parse_args(arguments)
+    chosen = make_parser("ingest", __doc__).parse_args(arguments)
     stop = threading.Event()
     try:
         _ingest(chosen.pipeline, stop)
@@ -72,7 +68,7 @@ def _ingest(name: str, stop: threading.Event) -> None:
                 loop = build_driver(spark, context, epoch, registered, topic, offsets, fault_point)
 
                 def explain(reason: str, record: Record) -> str | None:
-                    poison = list_poison(ledger, pipeline.name)
+                    poison = read_registered(ledger, pipeline.name).poison
                     return explain_sql_failure(spark, pipeline.contract, reason, record, poison)
 
                 alarm = QuarantineAlarm(pipeline.name, context.layout, context.files, explain)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from onceover.context import open_pipeline
-from onceover.entrypoint import run
+from onceover.entrypoint import make_parser, run
 from onceover.errors import TransientError
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model.json_text import to_json
@@ -21,9 +20,7 @@ from onceover.spark.session import open_session
 
 def main(arguments: Sequence[str]) -> None:
     """Rebuild the ledger in one transaction. Exits 0 when all of raw is in it."""
-    parser = argparse.ArgumentParser(prog="rebuild_ledger.py", description=__doc__)
-    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
-    chosen = parser.parse_args(arguments)
+    chosen = make_parser("rebuild_ledger", __doc__).parse_args(arguments)
     with open_pipeline(chosen.pipeline, "rebuild") as context:
         upgrade_schema(context.address("postgres"))
         require_no_batches(context.ledger, context.name)  # before Spark takes its time

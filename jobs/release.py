@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from datetime import date
 
 from onceover.context import open_pipeline
-from onceover.entrypoint import run
+from onceover.entrypoint import make_parser, run
 from onceover.fault_points import FaultPoint
 from onceover.ledger.drivers import as_driver, name_process
 from onceover.model.json_text import to_json
@@ -18,8 +17,7 @@ from onceover.spark.session import open_session
 
 def main(arguments: Sequence[str]) -> None:
     """Land every record that the contract accepts and print counts by window as JSON. Exits 0 when all have landed."""
-    parser = argparse.ArgumentParser(prog="release.py", description=__doc__)
-    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
+    parser = make_parser("release", __doc__)
     parser.add_argument("--day", type=date.fromisoformat, help="the day of quarantine, YYYY-MM-DD; by default all days")
     parser.add_argument("--reason", help="only records whose reason contains this")
     parser.add_argument("--who", required=True, help="kept with the release")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 from onceover.context import open_pipeline
-from onceover.entrypoint import run
+from onceover.entrypoint import make_parser, run
 from onceover.fault_points import FaultPoint
 from onceover.ledger import repair_requests
 from onceover.ledger.read_again import list_wanted
@@ -17,8 +16,7 @@ from onceover.spark.session import open_session
 
 def main(arguments: Sequence[str]) -> None:
     """Repair the request's windows; failures and their reasons are in the ledger. Exits 0 even where windows failed."""
-    parser = argparse.ArgumentParser(prog="repair.py", description=__doc__)
-    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
+    parser = make_parser("repair", __doc__)
     parser.add_argument("--request", required=True, type=int, help="id of a repair request in the ledger")
     chosen = parser.parse_args(arguments)
     fault_point = FaultPoint.from_environment()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 from onceover.context import open_pipeline
-from onceover.entrypoint import run
+from onceover.entrypoint import make_parser, run
 from onceover.model.dag_run import DagRun
 from onceover.model.json_text import to_json
 from onceover.model.window import parse_window
@@ -16,8 +15,7 @@ from onceover.spark.session import open_session
 
 def main(arguments: Sequence[str]) -> None:
     """Print the plan and the ID of the repair request as JSON; the request is null if there is nothing to request."""
-    parser = argparse.ArgumentParser(prog="reread.py", description=__doc__)
-    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
+    parser = make_parser("reread", __doc__)
     parser.add_argument("--window", required=True, help="start of the window")
     parser.add_argument("--who", required=True, help="kept with the request")
     parser.add_argument("--why", help="kept with the request; without a reason nothing is requested")

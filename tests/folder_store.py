@@ -65,9 +65,6 @@ class FolderStore:
     def open(self, path: str, start: int, end: int) -> Reading:
         return _Reading(self._locate(path), path, start, end)
 
-    def names(self, folder: str) -> list[str]:
-        return [name for name, _ in self.list_files(folder)]
-
     def read(self, path: str) -> bytes | None:
         file = self._locate(path)
         return file.read_bytes() if file.is_file() else None

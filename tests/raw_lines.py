@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from onceover.lines.line_file import join_append
 from onceover.lines.line_reference import Line, encode
 from onceover.model.record import Record
 
@@ -25,6 +25,12 @@ def quarantine_record(record: Record, reason: str, contract: str = CONTRACT) -> 
 def change_record(line: Line, **fields: Any) -> Line:
     """Return the line with other fields of its record, and no columns that could differ from them."""
     return replace(line, record=replace(line.record, **fields), columns=line.columns if line.reason else None)
+
+
+def join_append(lines: Iterable[bytes]) -> bytes:
+    """Return the bytes of one append, as ingest sends them: each begins and ends with a newline."""
+    text = b"\n".join(lines)
+    return b"\n" + text + b"\n" if text else b""
 
 
 def encode_append(*lines: Line) -> bytes:

@@ -8,7 +8,7 @@ from typing import Final
 from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
-from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, LastBatch, Signals
+from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, Signals
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FLIGHTS: Final = Signals(
@@ -19,7 +19,9 @@ FLIGHTS: Final = Signals(
     held_since=NOON,
     landed=7,
     superseded=2,
-    last_batch=LastBatch(1.5, 2.25, NOON),
+    scheduling_delay=1.5,
+    processing=2.25,
+    landed_at=NOON,
     kafka_partitions={
         0: KafkaPartitionProgress(100, 3, 5, NOON, NOON, 4, 104, NOON),
         1: KafkaPartitionProgress(10, 0, 0, None),

@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import files
 from zoneinfo import ZoneInfo
 
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from onceover.errors import TerminalError
@@ -87,7 +86,7 @@ def produce(bootstrap: str, flights: list[Flight], progress: Callable[[int], Non
     """Send the flights in order, each with its actual departure as timestamp; returns when the broker has all."""
     # A broker that has just started makes the client wait a moment, and the client would log that (level 3: errors).
     settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "log_level": 3}
-    producer = Md5Producer(Producer(settings))
+    producer = Md5Producer(settings)
     failures: list[str] = []
     for sent, flight in enumerate(flights, 1):
         producer.produce(

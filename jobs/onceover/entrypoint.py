@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import signal
 import sys
@@ -20,6 +21,13 @@ class PrintableFormatter(logging.Formatter):
 
     def formatException(self, ei: Any) -> str:
         return "\n".join(map(escape, super().formatException(ei).split("\n")))
+
+
+def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
+    """Return the parser of the command line of `jobs/NAME.py`, with the option that all of them have."""
+    parser = argparse.ArgumentParser(prog=f"{name}.py", description=description)
+    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
+    return parser
 
 
 def run(name: str, main: Callable[[Sequence[str]], object]) -> NoReturn:

@@ -33,12 +33,11 @@ def lineage_facets(pipeline: str, request_id: int | None) -> OperatorLineage[Any
 
 def _raw(published: Lineage) -> InputDataset:
     return InputDataset(
-        published.raw.namespace,
-        published.raw.name,
+        *published.raw,
         inputFacets={
             "subset": subset.InputSubsetInputDatasetFacet(subset.LocationSubsetCondition(list(published.files))),
             "inputStatistics": input_statistics_input_dataset.InputStatisticsInputDatasetFacet(
-                rowCount=sum(window.lines for window in published.windows),
+                rowCount=sum(window["lines"] for window in published.windows),
                 size=published.bytes,
                 fileCount=len(published.files),
             ),
@@ -61,8 +60,7 @@ def _topic(published: Lineage) -> InputDataset:
     ]
     condition = subset.PartitionSubsetCondition(ranges)
     return InputDataset(
-        published.topic.namespace,
-        published.topic.name,
+        *published.topic,
         inputFacets={"subset": subset.InputSubsetInputDatasetFacet(condition)},
     )
 
@@ -70,23 +68,22 @@ def _topic(published: Lineage) -> InputDataset:
 def _table(published: Lineage) -> OutputDataset:
     windows = [
         subset.Partition(
-            identifier=format_moment(window.window_start),
+            identifier=format_moment(window["window_start"]),
             dimensions={
-                "window_start": format_moment(window.window_start),
-                "window_end": format_moment(window.window_end),
-                "revision": window.revision,
+                "window_start": format_moment(window["window_start"]),
+                "window_end": format_moment(window["window_end"]),
+                "revision": window["revision"],
             },
         )
         for window in published.windows
     ]
     condition = subset.PartitionSubsetCondition(windows)
     return OutputDataset(
-        published.table.namespace,
-        published.table.name,
+        *published.table,
         outputFacets={
             "subset": subset.OutputSubsetOutputDatasetFacet(condition),
             "outputStatistics": output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-                rowCount=sum(window.rows for window in published.windows if window.rewritten)
+                rowCount=sum(window["rows"] for window in published.windows if window["rewritten"])
             ),
         },
     )

@@ -32,9 +32,7 @@ def frame(path: str) -> str:
 class RunLink(BaseOperatorLink):
     """The button that opens the run's windows. Airflow shows it once the task has ended."""
 
-    @property
-    def name(self) -> str:
-        return "Explain these windows"
+    name = "Explain these windows"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
         return frame(locate_run(ti_key.dag_id, ti_key.run_id))
@@ -43,9 +41,7 @@ class RunLink(BaseOperatorLink):
 class PipelineLink(BaseOperatorLink):
     """The button that opens the pipeline, of tasks that request no repair themselves."""
 
-    @property
-    def name(self) -> str:
-        return "Explain this pipeline"
+    name = "Explain this pipeline"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
         return frame(locate_pipeline(chosen_name(operator.pipeline)))

@@ -74,9 +74,12 @@ def window_bound(title: str, description: str) -> Param:
     return text(title, f"{description} {_ZONED}", _TIME, _EXAMPLE)
 
 
+def optional(title: str, description: str, kind: str = "string", **schema: Any) -> Param:
+    return Param(None, type=["null", kind], title=title, description=description, **schema)
+
+
 def optional_bound(title: str, description: str) -> Param:
-    described = f"{description} {_ZONED}"
-    return Param(None, type=["null", "string"], title=title, description=described, pattern=_TIME, examples=[_EXAMPLE])
+    return optional(title, f"{description} {_ZONED}", pattern=_TIME, examples=[_EXAMPLE])
 
 
 def one_window() -> Param:
@@ -89,7 +92,7 @@ def window_range(first: str = "Start of the first window.") -> dict[str, Param]:
 
 
 def reason(description: str) -> Param:
-    return Param(None, type=["null", "string"], title="Reason", description=description, maxLength=REASON_LENGTH)
+    return optional("Reason", description, maxLength=REASON_LENGTH)
 
 
 def lost_offsets() -> Param:
@@ -108,24 +111,13 @@ def kind_of_loss() -> Param:
 
 
 def ticket() -> Param:
-    return Param(
-        None,
-        type=["null", "string"],
-        title="Ticket",
-        description="Where others find what you do about the windows, like INC-42. Needed unless you release them.",
-        maxLength=TICKET_LENGTH,
-    )
+    described = "Where others find what you do about the windows, like INC-42. Needed unless you release them."
+    return optional("Ticket", described, maxLength=TICKET_LENGTH)
 
 
 def revision() -> Param:
-    return Param(
-        None,
-        type=["null", "integer"],
-        title="Revision",
-        description="Number of a kept revision; empty for the last one.",
-        minimum=0,
-        maximum=2**31 - 1,
-    )
+    described = "Number of a kept revision; empty for the last one."
+    return optional("Revision", described, "integer", minimum=0, maximum=2**31 - 1)
 
 
 def switch(title: str, description: str) -> Param:
@@ -133,13 +125,8 @@ def switch(title: str, description: str) -> Param:
 
 
 def plan() -> Param:
-    return Param(
-        None,
-        type=["null", "string"],
-        title="Plan",
-        description="The token that a dry run showed: the run fails if it would repair anything else by now.",
-        pattern=r"^\s*[0-9a-f]{64}\s*$",
-    )
+    described = "The token that a dry run showed: the run fails if it would repair anything else by now."
+    return optional("Plan", described, pattern=r"^\s*[0-9a-f]{64}\s*$")
 
 
 def force() -> Param:

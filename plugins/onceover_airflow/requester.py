@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from airflow.sdk.types import DagRunProtocol
 
 
-class _Run(Protocol):
-    @property
-    def run_type(self) -> str: ...
-    @property
-    def triggering_user_name(self) -> str | None: ...
-
-
-def name_requester(run: _Run) -> str:
+def name_requester(run: DagRunProtocol) -> str:
     """Return `scheduler`, a user, or a user with the run's type. Clearing a task keeps the first user: Airflow records
     no other."""
     kind = str(getattr(run.run_type, "value", run.run_type))

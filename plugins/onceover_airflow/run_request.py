@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from onceover.config.mistakes import suggest_name
 from onceover.errors import UsageError
 from onceover.model.reason import clean_reason
 from onceover.model.window import WindowRange
-from onceover_airflow.windows import DataInterval, parse_range
+from onceover_airflow.windows import NO_INTERVAL, DataInterval, parse_range
 
+_T = TypeVar("_T")
 _TOKEN = re.compile(r"[0-9a-f]{64}")
 
 
@@ -37,13 +38,14 @@ class RunRequest:
         reason = read_reason(params)
         if reason_needed and reason is None and not dry_run:
             raise UsageError("a repair needs a reason, which is kept with it; give 'reason', or tick 'dry_run'")
-        window_range = parse_range(_text(params, "from"), _text(params, "to"), interval, minutes=minutes)
+        window_range = choose_range(params, minutes, interval)
         return cls(window_range, reason, read_flag(params, "force"), dry_run, _token(params))
 
-    @classmethod
-    def from_form(cls, params: Mapping[str, Any]) -> RunRequest:
-        """Parse the params of a run without a range of windows: a reason, and whether it is a dry run."""
-        return cls(reason=read_reason(params), dry_run=read_flag(params, "dry_run"))
+
+def choose_range(params: Mapping[str, Any], minutes: int, interval: DataInterval = NO_INTERVAL) -> WindowRange:
+    """Return the range that the form names, else the data interval. Raise UsageError without either, and for a
+    malformed one."""
+    return parse_range(_text(params, "from"), _text(params, "to"), interval, minutes=minutes)
 
 
 def refuse_unknown_keys(conf: Mapping[str, Any], known: Iterable[str]) -> None:
@@ -77,21 +79,22 @@ def require_reason(params: Mapping[str, Any], what: str) -> str:
     return reason
 
 
+def read_param(params: Mapping[str, Any], name: str, kind: type[_T], remedy: str, default: _T | None = None) -> Any:
+    """Return a param of that very type, or the default without it. Raises UsageError for a value of another type."""
+    value = params.get(name, default)
+    if value is not default and type(value) is not kind:
+        raise UsageError(f"{name!r} is a {type(value).__name__}; {remedy}")
+    return value
+
+
 def _text(params: Mapping[str, Any], name: str) -> str | None:
-    value = params.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise UsageError(f"{name!r} is a {type(value).__name__}; write it like 2013-01-01T05:00Z")
-    return value.strip() or None
+    return (read_param(params, name, str, "write it like 2013-01-01T05:00Z") or "").strip() or None
 
 
 def read_flag(params: Mapping[str, Any], name: str) -> bool:
     """Return a param that is true or false, false without it. Raises UsageError for any other value."""
-    value = params.get(name, False)
-    if not isinstance(value, bool):  # "false" in a conf is a true string
-        raise UsageError(f"{name!r} is a {type(value).__name__}; give true or false, without quotes")
-    return value
+    # "false" in a conf is a true string.
+    return bool(read_param(params, name, bool, "give true or false, without quotes", default=False))
 
 
 def _token(params: Mapping[str, Any]) -> str | None:
@@ -105,9 +108,4 @@ def _token(params: Mapping[str, Any]) -> str | None:
 
 def read_reason(params: Mapping[str, Any]) -> str | None:
     """Return the reason as the ledger keeps it, None without one. Raises UsageError for what is no sentence."""
-    value = params.get("reason")
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise UsageError(f"'reason' is a {type(value).__name__}; write a sentence")
-    return clean_reason(value)
+    return clean_reason(read_param(params, "reason", str, "write a sentence") or "")

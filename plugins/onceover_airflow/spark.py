@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -78,11 +79,9 @@ def kill_family(pid: int) -> list[int]:
         return []
     killed = []
     for process in family:
-        try:
+        with suppress(psutil.NoSuchProcess):
             process.kill()
             killed.append(process.pid)
-        except psutil.NoSuchProcess:
-            continue
     return killed
 
 

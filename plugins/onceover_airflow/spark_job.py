@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from datetime import timedelta
 from subprocess import Popen
-from typing import Any
+from typing import Any, ClassVar
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Context
@@ -15,29 +15,23 @@ from airflow.sdk.exceptions import AirflowException
 from onceover.config.airflow import POOL
 from onceover.config.endpoints import home
 from onceover.spark.private_files import keep_files_private
+from onceover_airflow.pipeline_operator import PipelineOperator
 from onceover_airflow.run_request import chosen_name
 from onceover_airflow.spark import driver_environment, kill_family, meaning_of_exit, spark_connection
 
 
-class SparkJobOperator(SparkSubmitOperator):
-    """Runs `jobs/JOB.py` for a pipeline and the number of its request or audit. Never durable: clearing the finished
-    task must run it again."""
+class SparkJobOperator(PipelineOperator, SparkSubmitOperator):
+    """Runs `jobs/JOB.py`, of a subclass, for a pipeline and the number of its request or audit. Never durable: clearing
+    the finished task must run it again."""
 
+    job: ClassVar[str]
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "pipeline")
 
-    def __init__(self, *, pipeline: str, job: str, conn_id: str = "spark_default", **kwargs: Any) -> None:
+    def __init__(self, *, conn_id: str = "spark_default", **kwargs: Any) -> None:
         kwargs.setdefault("pool", POOL)
         kwargs.setdefault("execution_timeout", timedelta(hours=6))
-        super().__init__(
-            conn_id=conn_id,
-            name=f"onceover-{job}",
-            durable=False,
-            map_index_template="{{ task.pipeline }}",
-            **kwargs,
-        )
-        self.pipeline = pipeline
-        self.job = job
-        self._what = f"{job} of {pipeline}"
+        super().__init__(conn_id=conn_id, name=f"onceover-{self.job}", durable=False, **kwargs)
+        self._what = f"{self.job} of {self.pipeline}"
 
     def execute(self, context: Context) -> None:
         try:

@@ -26,6 +26,9 @@ class DataInterval:
         return self.start is None or self.end is None or self.end <= self.start
 
 
+NO_INTERVAL = DataInterval(None, None)
+
+
 def parse_range(start: str | None, end: str | None, interval: DataInterval, *, minutes: int) -> WindowRange:
     """Return whole windows `[start, end)` in UTC, aligned. Raises UsageError for any other range, also for one that
     lacks a bound: half a range is a mistake, not a range without an end."""

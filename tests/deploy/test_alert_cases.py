@@ -20,7 +20,7 @@ from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
 from onceover.observability.metrics import METRICS
-from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, LastBatch, Signals
+from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, Signals
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy" / "alerts.yml"
@@ -39,7 +39,6 @@ NEW = Signals(
     held_since=None,
     landed=0,
     superseded=0,
-    last_batch=None,
     kafka_partitions={number: KafkaPartitionProgress(0, 0, 0, None) for number in (0, 1)},
     windows={},
     overdue=0,
@@ -55,7 +54,9 @@ BUSY = replace(
     watermark=START - timedelta(seconds=640),
     landed=70,
     superseded=3,
-    last_batch=LastBatch(1.5, 2.25, START - timedelta(seconds=20)),
+    scheduling_delay=1.5,
+    processing=2.25,
+    landed_at=START - timedelta(seconds=20),
     kafka_partitions={
         0: KafkaPartitionProgress(9000, 30, 120, START - timedelta(seconds=40), START - timedelta(seconds=30)),
         1: KafkaPartitionProgress(500, 400, 0, START - timedelta(days=1)),

@@ -16,7 +16,7 @@ from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import append, copy_line, encode_line, land_twice, minutes
 
 from onceover.context import PipelineContext
-from onceover.explain.page import read_strip
+from onceover.explain.page.strip import read_strip
 from onceover.fault_points import Step
 from onceover.ledger import expiries
 from onceover.model.finding_kinds import Kind
@@ -95,7 +95,7 @@ def test_planted_failure_is_detected_explained_and_repaired(lanes: Lanes, plant:
     assert any(plant.sentence in what for what in sentences), sentences
     assert (explained["state"], explained["findings"]) == ("certified", [])
     with lane.ledger() as ledger:
-        assert read_strip(ledger, lane.name, from_ms(NOON_MS), from_ms(NOON_MS + 5 * 60_000)).states == "R"
+        assert read_strip(ledger, lane.name, from_ms(NOON_MS), from_ms(NOON_MS + 5 * 60_000))["states"] == "R"
     assert lane.aggregates()[(0.0, "a")] == RIGHT[(0.0, "a")]
     assert lane.detect().judged == 0
     assert lane.verify(from_ms(NOON_MS))["equal"]

@@ -24,7 +24,7 @@ from onceover.config.endpoints import address
 from onceover.detection import holes
 from onceover.detection.service import Detection
 from onceover.errors import UsageError
-from onceover.explain.page import read_strip
+from onceover.explain.page.strip import read_strip
 from onceover.kafka import Topic
 from onceover.ledger import frontiers, read_again
 from onceover.model.finding_kinds import Kind
@@ -170,7 +170,7 @@ def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> Non
             [lane.name],
         ).fetchall()
         strip = read_strip(ledger, lane.name, from_ms(NOON_MS), from_ms(NOON_MS + 20 * 60_000))
-    assert strip.states == "C.LC"
+    assert strip["states"] == "C.LC"
     assert [(row["verdict"], row["losses"]) for row in stated] == [
         ("exact", 0), ("exact but for accepted losses", 1), ("exact", 0)
     ]  # fmt: skip

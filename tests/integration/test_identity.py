@@ -48,15 +48,15 @@ def test_topic_recreated_within_a_batch_is_noticed_in_time(lanes: Lanes) -> None
     with lane.driver() as driver:
         driver.turn()
         lane.produce([event(n, "gone") for n in range(3)])
-        work = driver._work
+        work = driver._append_records
 
         def recreated_first(*arguments: object) -> object:
-            driver._work = work
+            driver._append_records = work
             recreate(lane)
             lane.produce([event(n, "new") for n in range(4)])
             return work(*arguments)  # type: ignore[arg-type]
 
-        driver._work = recreated_first  # type: ignore[assignment]
+        driver._append_records = recreated_first  # type: ignore[assignment]
         with pytest.raises(TransientError, match="recreated"):
             driver.turn()
         assert {b"old"} == {kind(x.record.value) for _, x in lane.lines()}, "nothing of the plan was appended"

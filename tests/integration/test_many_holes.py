@@ -18,10 +18,8 @@ from tests.integration.test_ledger_rebuild import certify
 
 from onceover.config.endpoints import address
 from onceover.ingest import batch_query
-from onceover.kafka import Topic, reader
-from onceover.kafka.client import LastComplaint
-from onceover.kafka.reader import KafkaSource
-from onceover.kafka.traffic import Traffic
+from onceover.kafka import Topic
+from onceover.kafka.reader import LogReader
 from onceover.ledger import read_again
 from onceover.model.batch_plan import MAX_READ_AGAIN
 from onceover_local.stack.process import wait_for
@@ -79,18 +77,18 @@ def test_hole_over_ten_thousand_transactions_takes_seconds(lanes: Lanes, monkeyp
     assert sum(cast(int, row[0]) for row in aggregates.values()) == 1 + 2 * TRANSACTIONS
 
     lose_ledger()
-    connected, connect = Counter[str](), reader._connect
+    connected, connect = Counter[str](), LogReader._connect
 
-    def count(source: KafkaSource, complaint: LastComplaint, traffic: Traffic) -> Consumer:
-        connected[source.isolation] += 1
-        return connect(source, complaint, traffic)
+    def count(log: LogReader) -> Consumer:
+        connected[log.source.isolation] += 1
+        return connect(log)
 
     with monkeypatch.context() as patch:
-        patch.setattr(reader, "_connect", count)
+        patch.setattr(LogReader, "_connect", count)
         began = time.monotonic()
         assert lane.rebuild().written.holes == ()
         assert time.monotonic() - began < 60
-    assert connected == {"read_committed": 1}, "no consumer a marker"
+    assert connected == {"read_committed": 2}, "one for the holes, one for the probe, none for a marker"
     lane.turn()
     began = time.monotonic()
     lane.repair(lane.detect().request_id or 0)

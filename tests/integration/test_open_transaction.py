@@ -97,14 +97,14 @@ def test_records_deleted_after_the_plan_cost_no_driver(lanes: Lanes) -> None:
             stop.set()
 
     with lane.driver() as driver:
-        work = driver._work
+        work = driver._append_records
 
         def delete_first(*planned: Any) -> Any:
-            driver._work = work
+            driver._append_records = work
             expire(lane, 2)
             return work(*planned)
 
-        driver._work = delete_first
+        driver._append_records = delete_first
         driver.run(stop, threading.Event(), note)
     assert sum(progress.records for progress in done) == 2
     with lane.open() as context:

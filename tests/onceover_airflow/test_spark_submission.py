@@ -34,7 +34,7 @@ def test_command_is_a_list_of_strings_without_addresses(project: Path, monkeypat
     monkeypatch.setenv("ONCEOVER_POSTGRES", "postgresql://ada:hush@db/onceover")
     operator = repair()
 
-    operator.prepare(12)
+    operator.set_command("request", 12)
     hook = operator._get_hook()
     command = hook._build_spark_submit_command(operator.application)
 
@@ -48,7 +48,9 @@ def test_unknown_connection_is_refused_instead_of_meaning_yarn(project: Path, mo
     monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT", raising=False)
 
     with pytest.raises(ConfigurationError, match="airflow connections add no_such_spark"):
-        RepairOperator(task_id="repair", pipeline="events", detection={}, conn_id="no_such_spark").prepare(12)
+        RepairOperator(task_id="repair", pipeline="events", detection={}, conn_id="no_such_spark").set_command(
+            "request", 12
+        )
 
 
 def test_local_driver_runs_this_python_and_its_own_spark_submit() -> None:

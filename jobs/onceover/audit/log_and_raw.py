@@ -15,6 +15,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from onceover.kafka.reader import KafkaSource
 from onceover.model.contract import Contracts
 from onceover.model.digest import HALVES
 from onceover.model.log_history import NO_EPOCH
@@ -25,7 +26,7 @@ from onceover.spark.contract_versions import add_missing_measures, interpret_eac
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
 from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
-from onceover.spark.source import KafkaSource, read_ranges
+from onceover.spark.source import read_ranges
 
 _LINE = ("intact", "event_ms", *ID_COLUMNS, "leader_epoch", "kafka_timestamp", "key", "value", *HALVES)
 

@@ -14,9 +14,9 @@ from onceover.errors import OnceoverError, UsageError
 from onceover.model.reason import clean_reason
 
 
-def option(name: str, metavar: str, help: str, *names: str, **more: Any) -> Any:
-    """Return an option with a value; `names` are others for it."""
-    return typer.Option(name, *names, metavar=metavar, help=help, **more)
+def option(name: str, metavar: str, help: str, **more: Any) -> Any:
+    """Return an option with a value."""
+    return typer.Option(name, metavar=metavar, help=help, **more)
 
 
 def flag(name: str, help: str) -> Any:

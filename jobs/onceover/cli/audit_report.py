@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import typer
-
 from onceover.audit import service as audit_service
 from onceover.cli.exit_codes import FAILED, TRY_LATER
-from onceover.cli.output import Part, Table, print_progress
-from onceover.cli.spark_entry import make_command, run_entry
+from onceover.cli.output import Part, Table
+from onceover.cli.spark_entry import run_job
 from onceover.context import PipelineContext
 from onceover.model.wording import pluralize
 
@@ -24,9 +22,7 @@ _MAX_SHOWN = 50
 
 def carry_out(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:
     """Run `jobs/audit.py` and return the audit's result. Raises typer.Exit with the job's exit code if it failed."""
-    print_progress("starting Spark")
-    if exit_code := run_entry(make_command("audit.py", "--pipeline", context.name, "--audit", str(audit_id))):
-        raise typer.Exit(exit_code)
+    run_job("audit.py", "--pipeline", context.name, "--audit", str(audit_id))
     return audit_service.require_result(context, audit_id)
 
 

@@ -1,4 +1,4 @@
-"""Windows and ranges of windows, from the times on the command line."""
+"""Ranges of windows, from the times on the command line."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ from onceover.cli.output import print_progress
 from onceover.context import PipelineContext
 from onceover.detection.future_range import cut_future_range, reject_future_range
 from onceover.errors import UsageError
-from onceover.model.window import Window, WindowRange, format_moment, parse_window
-
-
-def resolve_window(context: PipelineContext, text: str) -> Window:
-    """Return the window by its start. Raises UsageError for a time at which no window starts, or a future one."""
-    window = parse_window(text, context.pipeline.contract.window_minutes)
-    reject_future_range(context, WindowRange(window.start, window.end, window.minutes))
-    return window
+from onceover.model.window import WindowRange, format_moment
 
 
 def resolve_range(context: PipelineContext, start: str, end: str) -> WindowRange:

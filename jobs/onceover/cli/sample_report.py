@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from onceover.cli.output import Part, Table
@@ -18,18 +19,9 @@ _MAX_LETTERS = 40
 def list_as_json(sample: TopicSample) -> dict[str, Any]:
     """Return the sample as `--json` prints it."""
     return {
-        "records": sample.records,
+        **asdict(sample),
         "quarantined": sample.quarantined,
-        "far": sample.far,
-        "skipped": sample.skipped,
-        "windows": sample.windows,
-        "reasons": [
-            {
-                **{"reason": each.reason, "records": each.records, "error": each.error, "remedy": each.remedy},
-                "example": _list_times(each.example) if each.example else None,
-            }
-            for each in sample.reasons
-        ],
+        "reasons": [{**asdict(each), "example": each.example and _list_times(each.example)} for each in sample.reasons],
         "newest": list(map(_list_record, sample.newest)),
     }
 

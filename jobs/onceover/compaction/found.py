@@ -6,7 +6,7 @@ from datetime import datetime
 
 from onceover.context import PipelineContext
 from onceover.errors import UsageError
-from onceover.ledger import compactions, found_compacted
+from onceover.ledger import compactions
 from onceover.ledger.compactions import CompactionDue
 from onceover.model.pipeline import Pipeline
 
@@ -14,7 +14,7 @@ from onceover.model.pipeline import Pipeline
 def list_found(context: PipelineContext, start: datetime | None, end: datetime | None) -> list[CompactionDue]:
     """Return the windows of the range whose certified text is gone, in whole or in part, and beside which a
     compacted file is named for the certificate."""
-    listed = found_compacted.list_certified_texts(context.ledger, context.name, start, end)
+    listed = compactions.list_certified_texts(context.ledger, context.name, start, end)
     texts = {text.window_start: text for text in listed}
     lengths = context.files.read_lengths(texts)
     short = {at: text for at, text in texts.items() if lengths.get(at, 0) < text.text_bytes}

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.errors import TerminalError
 from onceover.fault_points import CompactStep, FaultPoint
-from onceover.ledger import compactions, found_compacted
+from onceover.ledger import compactions
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import StoredCertificate, read_certificate
 from onceover.ledger.compactions import CompactionDue
@@ -160,7 +160,7 @@ def take_over_found(
                 results.append(CompactionResult(each, why=reason))
                 continue
             length = lengths[each.window_start]
-            if found_compacted.take_over(context.ledger, context.name, each, length):
+            if compactions.take_over(context.ledger, context.name, each, length):
                 results.append(CompactionResult(each, length, found=True))
             else:
                 reason = "it changed meanwhile, or a repair holds it; compact the window again"

@@ -8,9 +8,8 @@ from datetime import datetime
 
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.certificates import FROZEN
 from onceover.ledger.columns import read_count, read_digest
-from onceover.ledger.compactions import parse_compacted
+from onceover.ledger.compactions import FROZEN, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.model.finding import Evidence
 

@@ -46,7 +46,6 @@ def certify_from_ledger(
                 evidence, findings = judged[start]
                 stated = Certificate(
                     window_start=start,
-                    window_end=evidence.window_end,
                     version=evidence.version,
                     landing_set=evidence.landing_set,
                     frozen_length=evidence.expected_length,
@@ -56,7 +55,7 @@ def certify_from_ledger(
                     why=why,
                 )
                 certify(connection, registered, stated)
-                record_findings(connection, registered.name, start, findings)
+                record_findings(connection, registered.name, {start: findings})
                 resolve_findings(connection, registered.name, start, "certified from the ledger")
                 certified.append(start)
     return certified

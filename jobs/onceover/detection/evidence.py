@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from onceover.ledger.batches import list_in_flight
-from onceover.ledger.certificates import FROZEN
 from onceover.ledger.columns import read_count, read_digest
-from onceover.ledger.compactions import parse_compacted
+from onceover.ledger.compactions import FROZEN, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.stopped_ranges import list_stopped
 from onceover.ledger.windows import count_open_windows
@@ -88,8 +87,9 @@ WITH chosen AS (
     SELECT generation, kafka_partition, min(start_offset) AS start_offset, max(end_offset) AS end_offset
     FROM onceover.released x WHERE x.batch_id = l.batch_id GROUP BY 1, 2 OFFSET 0) x
   WHERE b.pipeline = %(pipeline)s AND b.who IS NOT NULL AND NOT EXISTS (
-    SELECT 1 FROM onceover.cutover c WHERE c.pipeline = b.pipeline AND c.generation = x.generation
-      AND c.kafka_partition = x.kafka_partition AND c.first_offset >= x.end_offset AND c.version <= b.contract_version)
+    SELECT 1 FROM onceover.contract c, jsonb_array_elements(c.cutovers) first
+    WHERE c.pipeline = b.pipeline AND c.version <= b.contract_version AND first ->> 0 = x.generation
+      AND (first ->> 1)::integer = x.kafka_partition AND (first ->> 2)::bigint >= x.end_offset)
 ), overlapping AS (
   SELECT r.window_start, unnest(ARRAY[r.landing_id, s.landing_id]) AS landing_id
   FROM released r JOIN spans s ON s.window_start = r.window_start AND s.generation = r.generation

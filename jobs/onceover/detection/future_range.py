@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError
 from onceover.ledger.windows import read_last_end
-from onceover.model.window import WindowRange, floor
+from onceover.model.window import Window, WindowRange, floor, parse_window
 
 
 def reject_future_range(context: PipelineContext, requested: WindowRange) -> WindowRange:
@@ -18,6 +18,13 @@ def reject_future_range(context: PipelineContext, requested: WindowRange) -> Win
     Raises UsageError otherwise, also where the ledger cannot be read. A range in the past needs no ledger.
     """
     return requested.require_end_by(_find_newest(context, requested))
+
+
+def resolve_window(context: PipelineContext, text: str) -> Window:
+    """Return the window by its typed start. Raises UsageError for a time at which no window starts, or a future one."""
+    window = parse_window(text, context.pipeline.contract.window_minutes)
+    reject_future_range(context, WindowRange(window.start, window.end, window.minutes))
+    return window
 
 
 def cut_future_range(context: PipelineContext, requested: WindowRange) -> WindowRange:

@@ -21,8 +21,8 @@ from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import Topic, TopicFacts
 from onceover.kafka.unreadable_search import find_unreadable
 from onceover.ledger import frontiers, losses
+from onceover.ledger.compactions import list_known_digests
 from onceover.ledger.database import Connection
-from onceover.ledger.found_compacted import list_known_digests
 from onceover.ledger.root import RootRefusedError
 from onceover.ledger.stopped_ranges import list_stopped
 from onceover.model.finding import Finding
@@ -184,7 +184,7 @@ def _require_unreadable(context: PipelineContext, span: OffsetRange) -> int:
 def _find_leader_epoch(now: _Log, span: OffsetRange) -> int:
     """Return the leader epoch of the records of this span, which nothing reads: that of the next record."""
     kafka_partition = span.source.kafka_partition
-    with closing(LogProbe(now.source, kafka_partition)) as probe:
+    with closing(LogProbe(now.source, kafka_partition, now.facts.end[kafka_partition])) as probe:
         found = probe.find_epoch(span.end)
     return found[1] if found else now.facts.leader_epochs.get(kafka_partition, NO_EPOCH)
 

@@ -169,7 +169,7 @@ def detect(
             read_again.request_ranges(connection, registered.name, request_id, map(ReadAgain, again))
     # What is read again is requested by now: to read a hole in order to explain it takes long, and may be killed.
     of_pipeline = holes.explain_holes(context, judged.ledger.findings)
-    ledger_findings.record_findings(connection, registered.name, None, of_pipeline)
+    ledger_findings.record_findings(connection, registered.name, {None: of_pipeline})
     return Detection(
         pipeline=registered.name,
         judged=len(judged.judgements),

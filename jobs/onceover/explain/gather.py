@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from onceover.context import PipelineContext
@@ -37,8 +36,6 @@ class WindowFacts:
     file_length: int | None
     changing: bool
     of_pipeline: tuple[Finding, ...]
-    watermark: datetime | None
-    every_window_closed: bool
     raw_store: str
     window_file: str
     compacted: Mapping[str, Any] | None
@@ -106,8 +103,6 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
         file_length=length,
         changing=changing,
         of_pipeline=of_pipeline,
-        watermark=registered.watermark,
-        every_window_closed=registered.every_window_closed,
         raw_store=context.root.read_store(),
         window_file=context.layout.window_file(window.start),
         compacted=compacted,

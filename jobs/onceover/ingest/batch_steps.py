@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from onceover.fault_points import FaultPoint, Step
 from onceover.ledger.aggregates import AggregateTable
@@ -38,17 +37,15 @@ class StagedBatch:
     appended_at: float
 
 
-class BatchWork(Protocol):
-    """One batch's Spark side, which may append once."""
-
-    def append(self) -> BatchResult: ...
-
-
 def append_and_stage(
-    connection: Connection, registered: RegisteredPipeline, batch_id: int, work: BatchWork, fault_point: FaultPoint
+    connection: Connection,
+    registered: RegisteredPipeline,
+    batch_id: int,
+    append: Callable[[], BatchResult],
+    fault_point: FaultPoint,
 ) -> StagedBatch:
     """Append the batch to raw, where it counts for nothing yet, and stage its rows, which no reader sees."""
-    result = work.append()
+    result = append()
     appended_at = time.monotonic()
     fault_point.stop_after(Step.APPENDED)
     rows = (line.decode() for line in result.rows)

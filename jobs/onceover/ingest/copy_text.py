@@ -7,7 +7,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_ESCAPES: Final = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))  # backslash first
+from onceover.lines.escapes import ESCAPES
+
 _MOMENT: Final = "%Y-%m-%d %H:%M:%S+00"
 
 
@@ -23,6 +24,6 @@ def format_rows(rows: pa.Table) -> bytes:
 def _format_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if column.type != pa.string():
         return pc.cast(column, pa.string())
-    for plain, written in _ESCAPES:
+    for plain, written in ESCAPES:
         column = pc.replace_substring(column, plain, written)
     return column

@@ -14,7 +14,7 @@ from psycopg.errors import LockNotAvailable
 
 from onceover.context import PipelineContext
 from onceover.errors import BusyError, UsageError
-from onceover.ledger.catalog import RegisteredPipeline, keep_contract, keep_cutovers, require_in_force
+from onceover.ledger.catalog import RegisteredPipeline, keep_contract, require_in_force
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, as_driver, require_epoch
 from onceover.ledger.read_again import list_wanted
@@ -176,8 +176,7 @@ def cut_over(
             require_epoch(connection, epoch)
             require_in_force(connection, registered)
             cutovers = plan_cutovers(connection, registered.name, found)
-            keep_contract(connection, pipeline.name, pipeline.contract, version, columns, who, why)
-            keep_cutovers(connection, pipeline.name, version, cutovers)
+            keep_contract(connection, pipeline.name, pipeline.contract, version, columns, cutovers, who, why)
             _add_measures(connection, registered, columns)
     except LockNotAvailable as error:
         raise BusyError(

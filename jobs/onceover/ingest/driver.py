@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from onceover.errors import (
     BatchTooLargeError,
@@ -30,7 +31,7 @@ from onceover.errors import (
     UnreadableRecordError,
 )
 from onceover.fault_points import FaultPoint, Step
-from onceover.ingest.batch_steps import BatchWork, append_and_stage
+from onceover.ingest.batch_steps import BatchResult, append_and_stage
 from onceover.ingest.log_retention import LogRetention
 from onceover.ingest.poison_suspects import SuspectRanges
 from onceover.ingest.read_again import append_damage, list_readable
@@ -63,8 +64,8 @@ MAX_FAILED_ATTEMPTS = 5
 
 
 class Ingest:
-    """One driver of one pipeline. `work` makes a batch's Spark side, under the contract of that batch; given a window,
-    only of that window's records."""
+    """One driver of one pipeline. `append` appends a batch that it reads from the log, under the contract of that
+    batch; given a window, only of that window's records."""
 
     def __init__(
         self,
@@ -74,17 +75,18 @@ class Ingest:
         policy: IngestPolicy,
         topic: Topic,
         offsets: OffsetTracker,
-        work: Callable[[RegisteredPipeline, Sequence[OffsetRange], TopicFacts, datetime | None], BatchWork],
+        append: Callable[[RegisteredPipeline, Sequence[OffsetRange], KafkaSource, datetime | None], BatchResult],
         files: WindowFiles,
         root: OwnedRoot,
         fault_point: FaultPoint,
         open_log: Callable[[TopicFacts], KafkaSource],
-        unreadable: UnreadableRanges,
-        suspects: SuspectRanges,
     ) -> None:
         self._connection, self._epoch, self._registered, self._policy = connection, epoch, registered, policy
-        self._topic, self._offsets, self._work, self._fault_point = topic, offsets, work, fault_point
-        self._files, self._unreadable, self._suspects, self._limit = files, unreadable, suspects, suspects.limit
+        self._topic, self._offsets, self._append_records, self._fault_point = topic, offsets, append, fault_point
+        self._files, self._open_log = files, open_log
+        self._unreadable = UnreadableRanges(connection, epoch, open_log)
+        self._suspects = SuspectRanges(connection, epoch, registered, open_log)
+        self._limit = self._suspects.limit
         self._sink = SINKS[policy.sink](connection, epoch)
         self._positions = ReadPositions(connection, epoch, policy, offsets, root, open_log)
         self._submissions = Submissions(topic, policy, cutovers=registered.cutovers, limit=self._limit_logs)
@@ -141,7 +143,7 @@ class Ingest:
         self._suspects.look(facts, at)
         readable = list_readable(self._connection, self._epoch, facts)
         if damage := next((each for each in readable if not each.is_hole), None):
-            append_damage(self._connection, self._epoch, self._registered, facts, damage, self._make_work)
+            append_damage(self._connection, self._epoch, self._registered, facts, damage, self._append)
         again = self._choose_read_again([each for each in readable if each.is_hole], facts)
         is_turn_of_holes = only_again or (bool(again) and not self._has_read_again)
         submitted = None if is_turn_of_holes else self._submissions.next(facts, at, self._read_bounds(facts, at))
@@ -155,10 +157,11 @@ class Ingest:
     def _limit_logs(self, facts: TopicFacts) -> TopicFacts:
         return self._suspects.stopped.limit(self._unreadable.stopped.limit(facts))
 
-    def _make_work(
+    def _append(
         self, registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts, only: datetime | None
-    ) -> BatchWork:
-        return self._work(self._suspects.add_poison(registered, ranges), ranges, facts, only)
+    ) -> BatchResult:
+        source = replace(self._open_log(facts), one_batch_a_fetch=self._unreadable.is_careful(ranges))
+        return self._append_records(self._suspects.add_poison(registered, ranges), ranges, source, only)
 
     def _expire_raw(self) -> None:
         try:
@@ -217,8 +220,8 @@ class Ingest:
         registered = self._registered.select_ranges(ranges)
         batch_id = batches.begin(connection, epoch, registered.contract_version, ranges, waited, self._policy.sink)
         self._fault_point.stop_after(Step.BEGUN)
-        work = self._make_work(registered, ranges, facts, None)
-        staged = append_and_stage(connection, registered, batch_id, work, self._fault_point)
+        append = partial(self._append, registered, ranges, facts, None)
+        staged = append_and_stage(connection, registered, batch_id, append, self._fault_point)
         read, landings = staged.result.read, staged.result.landings
         ends = {} if waited is None else {r.source.kafka_partition: r.end for r in ranges}
         fresh = self._positions.leave_fresh(ranges)

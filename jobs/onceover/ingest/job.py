@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
 from onceover.fault_points import FaultPoint
 from onceover.ingest.batch_queries import BatchQueries
+from onceover.ingest.batch_steps import BatchResult
 from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.driver import Ingest
-from onceover.ingest.micro_batch import MicroBatch
-from onceover.ingest.poison_suspects import SuspectRanges
-from onceover.ingest.unreadable_ranges import UnreadableRanges
-from onceover.kafka import Topic, TopicFacts
+from onceover.ingest.micro_batch import append_batch
+from onceover.kafka import Topic
+from onceover.kafka.reader import KafkaSource
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.drivers import Epoch, name_process, record_versions
 from onceover.model.batch_plan import cut_into_shards
@@ -62,16 +62,14 @@ def build_driver(
     root = context.root.claim(epoch, topic.read_cluster_id(), name_process())
     keep_registered_contracts(spark, context, registered)
     record_versions(context.ledger, epoch, spark.version, read_zone_data(spark))
-    policy = context.pipeline.ingest
+    policy, queries = context.pipeline.ingest, BatchQueries(spark, context)
 
-    queries, unreadable = BatchQueries(spark, context), UnreadableRanges(context.ledger, epoch, context.build_source)
-
-    def work(
-        registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts, only: datetime | None
-    ) -> MicroBatch:
-        source = replace(context.build_source(facts), one_batch_a_fetch=unreadable.is_careful(ranges))
+    def append(
+        registered: RegisteredPipeline, ranges: Sequence[OffsetRange], source: KafkaSource, only: datetime | None
+    ) -> BatchResult:
         shards = cut_into_shards(policy.sharding, ranges, spark.sparkContext.defaultParallelism)
-        return MicroBatch(spark, context, lambda: queries.find(registered, source, shards, only), ranges, shards)
+        make_query = partial(queries.find, registered, source, shards, only)
+        return append_batch(spark, context, make_query, ranges, shards)
 
     return Ingest(
         context.ledger,
@@ -80,11 +78,9 @@ def build_driver(
         policy,
         topic,
         offsets,
-        work,
+        append,
         context.files,
         root,
         fault_point,
         context.build_source,
-        unreadable,
-        SuspectRanges(context.ledger, epoch, registered, context.build_source),
     )

@@ -37,38 +37,30 @@ _UNREADABLE: Final = (
 """Signs of both in the text of a failed task."""
 
 
-class MicroBatch:
-    """The `BatchWork` of the batch of these `ranges`, which its query reads by these `shards` of them."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        context: PipelineContext,
-        query: Callable[[], BatchQuery],
-        ranges: Sequence[OffsetRange],
-        shards: Sequence[OffsetRange],
-    ) -> None:
-        self._spark, self._context, self._query = spark, context, query
-        self._ranges, self._shards = ranges, [shard for shard in shards if len(shard)]
-
-    def append(self) -> BatchResult:
-        """Append every record to its window's file, and return what the batch read, landed and counts for."""
-        try:
-            with end_hung_spark(self._spark, sum(map(len, self._shards))), attempt():
-                query = self._query()
-                with name_shards(self._spark, self._shards):
-                    rows = query.run()
-            done = collect_results(rows, query.generation, query.quarantine_day)
-        except AppendFailedError as error:
-            # This driver holds the epoch, so these files' leases belong to a driver that is dead or fenced.
-            for path in error.held_paths:
-                with attempt():
-                    open_leases(self._spark, self._context).recover(path)
-            raise
-        read = join_shards(self._ranges, self._shards, done.shards, done.newest_ms)
-        return BatchResult(
-            read, _list_increments(done.landings, query.contract.window_minutes), done.landings, done.rows
-        )
+def append_batch(
+    spark: SparkSession,
+    context: PipelineContext,
+    make_query: Callable[[], BatchQuery],
+    ranges: Sequence[OffsetRange],
+    shards: Sequence[OffsetRange],
+) -> BatchResult:
+    """Append every record of these `ranges` to its window's file, as the query reads them by these `shards`, and return
+    what the batch read, landed and counts for."""
+    filled = [shard for shard in shards if len(shard)]
+    try:
+        with end_hung_spark(spark, sum(map(len, filled))), attempt():
+            query = make_query()
+            with name_shards(spark, filled):
+                rows = query.run()
+        done = collect_results(rows, query.generation, query.quarantine_day)
+    except AppendFailedError as error:
+        # This driver holds the epoch, so these files' leases belong to a driver that is dead or fenced.
+        for path in error.held_paths:
+            with attempt():
+                open_leases(spark, context).recover(path)
+        raise
+    read = join_shards(ranges, filled, done.shards, done.newest_ms)
+    return BatchResult(read, _list_increments(done.landings, query.contract.window_minutes), done.landings, done.rows)
 
 
 def _list_increments(landings: Sequence[Landing], minutes: int) -> list[Increment]:

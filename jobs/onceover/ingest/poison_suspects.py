@@ -21,11 +21,10 @@ from onceover.ingest.batch_limit import BatchLimit
 from onceover.ingest.stopped_partitions import StoppedPartitions
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
-from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.catalog import RegisteredPipeline, read_registered
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
-from onceover.ledger.poison import end_suspect, list_poison
-from onceover.ledger.stopped_ranges import list_stopped, record_stopped
+from onceover.ledger.stopped_ranges import end_suspect, list_stopped, record_stopped
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
 from onceover.model.stopped_range import StopCause, StoppedRange
@@ -124,7 +123,7 @@ class SuspectRanges:
         while not running.found.empty():
             offsets, records = running.found.get()
             end_suspect(self._connection, self._epoch, offsets.source, records)
-            self._poison = list_poison(self._connection, self._epoch.pipeline)
+            self._poison = read_registered(self._connection, self._epoch.pipeline).poison
             for record in records:
                 log.error("%s, offset %d goes to quarantine as `%s`: %s",
                           record.source, record.offset, record.reason, record.error)  # fmt: skip

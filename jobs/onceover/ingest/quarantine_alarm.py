@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from onceover.errors import OnceoverError
 from onceover.ingest.report import Progress
-from onceover.lines.line_file import PlacedLine, decode_file
+from onceover.lines.line_file import read_intact
 from onceover.model.batch import Landing
 from onceover.model.record import Record
 from onceover.printable import escape
@@ -66,10 +66,10 @@ class QuarantineAlarm:
                     continue
                 path, start = self._layout.quarantine_file(landing.quarantine_day), landing.byte_start
                 end = min(landing.byte_end, start + _MAX_BYTES)
-                for found in decode_file(self._files.read_bytes(path, start, end)):
-                    if isinstance(found, PlacedLine) and found.line.reason:
-                        counted[found.line.reason] += 1
-                        first.setdefault(found.line.reason, found.line.record)
+                for line in read_intact(self._files.read_bytes(path, start, end)):
+                    if line.reason:
+                        counted[line.reason] += 1
+                        first.setdefault(line.reason, line.record)
         except OnceoverError as error:
             log.warning("cannot read the reasons: %s", error)
         named = []

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from onceover.errors import SparkLostError, TransientError
-from onceover.ingest.batch_steps import BatchWork
+from onceover.ingest.batch_steps import BatchResult
 from onceover.kafka import TopicFacts
 from onceover.kafka.log_bounds import clip_to_held
 from onceover.ledger import batches
@@ -23,7 +23,8 @@ from onceover.ledger.read_again import ReadAgain, finish, list_wanted
 from onceover.model.offsets import OffsetRange
 
 log = logging.getLogger(__name__)
-MakeWork = Callable[[RegisteredPipeline, Sequence[OffsetRange], TopicFacts, datetime | None], BatchWork]
+Append = Callable[[RegisteredPipeline, Sequence[OffsetRange], TopicFacts, datetime | None], BatchResult]
+"""Appends a batch of these ranges under the contract of the pipeline; given a window, only that window's records."""
 
 
 def list_readable(connection: Connection, epoch: Epoch, facts: TopicFacts) -> list[ReadAgain]:
@@ -42,14 +43,14 @@ def append_damage(
     registered: RegisteredPipeline,
     facts: TopicFacts,
     damage: ReadAgain,
-    make_work: MakeWork,
+    append: Append,
 ) -> None:
     """Append the lines of one range to its window file. Refuses a range that Kafka does not deliver, and one whose file
     cannot be appended to."""
     version = registered.select_version(damage.contract_version)
     batch_id = batches.begin(connection, epoch, version.contract_version, [damage.offsets], None)
     try:
-        appended = make_work(version, [damage.offsets], facts, damage.window_start).append()
+        appended = append(version, [damage.offsets], facts, damage.window_start)
     except TransientError as error:  # a record or a file of one window must not stop the batches of others
         log.warning("%s was not appended to its window file: %s", damage.offsets, error)
         finish(connection, epoch, [damage], batch_id, refused_why=str(error))

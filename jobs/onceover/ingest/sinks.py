@@ -54,7 +54,7 @@ class TransactionalSink:
             insert_windows(
                 self.connection, self.epoch.pipeline, batch.table, {i.window_start: i.window_end for i in increments}
             )
-            land()  # first, for it locks all rows in the order of `ledger.locks`
+            land()  # first, for it locks all rows in the order of `ledger.windows`
             increment(self.connection, self.epoch, batch.table, batch.batch_id, increments, batch.staged)
             fault_point.stop_after(Step.INCREMENTED)
 

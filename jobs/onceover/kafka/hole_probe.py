@@ -60,11 +60,11 @@ def _explain(
 ) -> Iterator[Gap]:
     """Yield the gaps of these holes, of which the span is read; the rest counts as lost. `every` reads uncommitted
     records too."""
-    delivered = list(_read_runs(reader, span, holes))
+    delivered = _read_runs(reader, span, holes)
     is_all_delivered = sum(map(len, delivered)) == len(span)
-    uncommitted: list[OffsetRange] = []
+    uncommitted: tuple[OffsetRange, ...] = ()
     if not is_all_delivered and reader.source != every.source:
-        uncommitted = list(_read_runs(every, span, holes))
+        uncommitted = _read_runs(every, span, holes)
     for hole in holes:
         end = max(hole.start, min(hole.end, span.end))
         read, unread = OffsetRange(hole.source, hole.start, end), OffsetRange(hole.source, end, hole.end)
@@ -74,21 +74,17 @@ def _explain(
             yield Gap(unread, Reason.LOST)
 
 
-def _read_runs(reader: LogReader, inside: OffsetRange, holes: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
-    """Yield unbroken runs of the delivered offsets, in order; a run may continue from one Arrow batch to the next. Pass
-    over offsets between the holes that no reader gets."""
-    run: OffsetRange | None = None
+def _read_runs(reader: LogReader, inside: OffsetRange, holes: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """Return unbroken runs of the delivered offsets, in order. Pass over offsets between the holes that no reader
+    gets."""
+    runs: list[OffsetRange] = []
     beside = subtract(reader.source.unreadable, holes)
     read = (read_with_care(reader, r.source.kafka_partition, r.start, r.end) for r in subtract([inside], beside))
     for batch in chain.from_iterable(read):
         offsets = batch.column("offset").to_numpy()
         for piece in np.split(offsets, np.flatnonzero(np.diff(offsets) > 1) + 1):
             start, end = int(piece[0]), int(piece[-1]) + 1
-            if run is not None and run.end == start:
-                run = OffsetRange(inside.source, run.start, end)
-                continue
-            if run is not None:
-                yield run
-            run = OffsetRange(inside.source, start, end)
-    if run is not None:
-        yield run
+            if runs and runs[-1].end == start:  # from one Arrow batch to the next
+                start = runs.pop().start
+            runs.append(OffsetRange(inside.source, start, end))
+    return tuple(runs)

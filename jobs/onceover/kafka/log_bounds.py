@@ -8,20 +8,16 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
 def read_held(topic: Topic) -> tuple[OffsetRange, ...]:
-    """Ask Kafka for the bounds of the topic's log. A topic that does not exist holds nothing; raise as `Topic.facts`
-    for everything else that keeps Kafka from answering."""
-    try:
-        return held_ranges(topic.facts())
-    except MissingTopicError:
-        return ()
-
-
-def held_ranges(facts: TopicFacts) -> tuple[OffsetRange, ...]:
-    """Return the log of each Kafka partition as an offset range.
+    """Ask Kafka for the log of each Kafka partition as an offset range. A topic that does not exist holds nothing;
+    raise as `Topic.facts` for everything else that keeps Kafka from answering.
 
     An offset within it counts as held, though a compacted topic may have no record there any more: ingest accounts
     for it by reading past it. An earlier generation of the topic holds nothing.
     """
+    try:
+        facts = topic.facts()
+    except MissingTopicError:
+        return ()
     return tuple(
         OffsetRange(KafkaPartition(facts.generation, number), start, max(start, facts.end[number]))
         for number, start in sorted(facts.earliest.items())

@@ -21,36 +21,29 @@ def md5_partition(key: bytes | None, partitions: int) -> int:
     return int.from_bytes(hashlib.md5(key, usedforsecurity=False).digest()) % partitions
 
 
-class Md5Producer:
-    """A confluent_kafka.Producer that places records by `md5_partition`.
+class Md5Producer(Producer):
+    """A producer that places records by `md5_partition`.
 
     The producer counts a topic's Kafka partitions once: for its life keys stay in place, even if partitions are added.
     A producer that starts later counts those too and places keys differently, as Kafka's own partitioners do.
     """
 
-    def __init__(self, producer: Producer, *, timeout: float = 30.0) -> None:
-        self._producer, self._timeout = producer, timeout
+    def __init__(self, settings: dict[str, Any], *, timeout: float = 30.0) -> None:
+        super().__init__(settings)
+        self._timeout = timeout
         self._partitions: dict[str, int] = {}
 
-    def produce(self, topic: str, value: bytes | None, key: bytes | None = None, **options: Any) -> None:
+    def produce(  # type: ignore[override]
+        self, topic: str, value: bytes | None, key: bytes | None = None, **options: Any
+    ) -> None:
         """Produce as `Producer.produce`, but choose the Kafka partition. Raise UnreachableError if no broker answers,
         TransientError if the topic is unknown, BufferError if the client's queue is full: poll, and try again."""
-        self._producer.produce(
-            topic, value, key, partition=md5_partition(key, self._count_partitions(topic)), **options
-        )
-
-    def poll(self, timeout: float = 0.0) -> int:
-        """Serve callbacks as `Producer.poll`."""
-        return int(self._producer.poll(timeout))
-
-    def flush(self, timeout: float = -1) -> int:
-        """Deliver as `Producer.flush`; return the number of records not delivered."""
-        return int(self._producer.flush(timeout))
+        super().produce(topic, value, key, partition=md5_partition(key, self._count_partitions(topic)), **options)
 
     def _count_partitions(self, topic: str) -> int:
         if topic not in self._partitions:
             try:
-                metadata = self._producer.list_topics(topic, timeout=self._timeout).topics[topic]
+                metadata = self.list_topics(topic, timeout=self._timeout).topics[topic]
             except KafkaException as error:
                 raise UnreachableError(
                     f"topic {topic}: no broker says how many Kafka partitions it has: {error}; check its address"

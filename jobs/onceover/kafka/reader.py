@@ -83,13 +83,12 @@ class LogReader:
     """Reads ranges one after another by the same clients, for to connect takes longer than to read a thousand records.
     Close it after an error. Where offsets are known that no reader gets, `guarded_read.read_with_care` reads by it."""
 
-    def __init__(self, source: KafkaSource, note_arrival: Callable[[int], None] | None = None) -> None:
+    def __init__(self, source: KafkaSource, note_arrival: Callable[[int], None] = lambda _: None) -> None:
         """Connects with the first range. `note_arrival` takes the offsets of records once they are here, before the
         client can die of the next: some are never yielded."""
-        self.source = source
-        self._note_arrival = note_arrival
+        self.source, self.note_arrival = source, note_arrival
+        self.complaint, self.traffic = LastComplaint(), Traffic()
         self._admin: Admin | None = None
-        self._complaint, self._traffic = LastComplaint(), Traffic()
         self._consumer: Consumer | None = None
 
     def read(self, kafka_partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
@@ -116,60 +115,54 @@ class LogReader:
 
     def read_at_once(self, kafka_partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """Yield each batch as it arrives, the last one without checking again that the topic is the same."""
-        where = f"topic {self.source.topic!r}, Kafka partition {kafka_partition}, offset range [{start}, {end})"
         self._check_incarnation()
-        self._complaint.clear()
-        yield from self._read_on(kafka_partition, start, end, where)
+        self.complaint.clear()
+        yield from self._read_on(kafka_partition, start, end)
 
     def _check_incarnation(self) -> None:
-        self._admin = self._admin or Admin(self.source.bootstrap, self.source.properties)
-        _check_incarnation(self._admin, self.source)
+        source = self.source
+        self._admin = self._admin or Admin(source.bootstrap, source.properties)
+        topic_id = str(self._admin.describe(source.topic).topic_id)
+        if topic_id != source.topic_id:
+            raise OffsetRangeError(
+                f"topic {source.topic!r} was recreated: its ID is {topic_id}, the batch was planned under "
+                f"{source.topic_id}; plan again"
+            )
 
-    def _read_on(self, kafka_partition: int, start: int, end: int, where: str) -> Iterator[pa.RecordBatch]:
+    def _read_on(self, kafka_partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """Yield the records, by a new client if the kept one speaks of what it read ahead of another range."""
         is_kept = self._consumer is not None
-        self._consumer = self._consumer or _connect(self.source, self._complaint, self._traffic)
-        reader = _Reader(
-            self.source, self._consumer, self._complaint, self._traffic, kafka_partition, start, end, where
-        )
+        self._consumer = self._consumer or self._connect()
+        reader = _Reader(self, self._consumer, kafka_partition, start, end)
         try:
-            yield from reader.batches(self._note_arrival)
+            yield from reader.batches()
         except _OtherOffsetError:
             if not is_kept:
                 raise
             self.close()
-            yield from self._read_on(kafka_partition, reader.yielded, end, where)
+            yield from self._read_on(kafka_partition, reader.yielded, end)
+
+    def _connect(self) -> Consumer:
+        source = self.source
+        try:
+            return Consumer(
+                {
+                    **_TUNED_PROPERTIES,
+                    **build_client_properties(source.bootstrap, source.properties),
+                    **(_ONE_BATCH if source.one_batch_a_fetch else {}),
+                    **_OWN_PROPERTIES,
+                    **self.traffic.configure(),
+                    "isolation.level": source.isolation,
+                    "error_cb": self.complaint,
+                }
+            )
+        except KafkaException as error:
+            raise translate_refusal(error) from error
 
     def close(self) -> None:
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             consumer.close()
-
-
-def _connect(source: KafkaSource, complaint: LastComplaint, traffic: Traffic) -> Consumer:
-    try:
-        return Consumer(
-            {
-                **_TUNED_PROPERTIES,
-                **build_client_properties(source.bootstrap, source.properties),
-                **(_ONE_BATCH if source.one_batch_a_fetch else {}),
-                **_OWN_PROPERTIES,
-                **traffic.configure(),
-                "isolation.level": source.isolation,
-                "error_cb": complaint,
-            }
-        )
-    except KafkaException as error:
-        raise translate_refusal(error) from error
-
-
-def _check_incarnation(admin: Admin, source: KafkaSource) -> None:
-    topic_id = str(admin.describe(source.topic).topic_id)
-    if topic_id != source.topic_id:
-        raise OffsetRangeError(
-            f"topic {source.topic!r} was recreated: its ID is {topic_id}, the batch was planned under "
-            f"{source.topic_id}; plan again"
-        )
 
 
 class _OtherOffsetError(OffsetRangeError):
@@ -178,40 +171,33 @@ class _OtherOffsetError(OffsetRangeError):
 
 
 class _Reader:
-    """A consumer of one range; every offset below `_position` is delivered or has no record, and those below `yielded`
+    """The read of one range; every offset below `_position` is delivered or has no record, and those below `yielded`
     were yielded."""
 
-    def __init__(
-        self,
-        source: KafkaSource,
-        consumer: Consumer,
-        complaint: LastComplaint,
-        traffic: Traffic,
-        kafka_partition: int,
-        start: int,
-        end: int,
-        where: str,
-    ) -> None:
-        self._kafka_partition, self._where = kafka_partition, where
+    def __init__(self, log: LogReader, consumer: Consumer, kafka_partition: int, start: int, end: int) -> None:
+        source = log.source
+        self._where = f"topic {source.topic!r}, Kafka partition {kafka_partition}, offset range [{start}, {end})"
+        self._kafka_partition, self._end = kafka_partition, end
         self._position = self.yielded = start
-        self._end = end
         self._stall_seconds = source.stall_seconds
         self._advice = Right("Read", source.topic).advise(source.bootstrap, source.properties)
         self._most_records = 1 if source.one_batch_a_fetch else BATCH_RECORDS
         self._seen_end: int | None = None
-        self._complaint, self._traffic, self._consumer = complaint, traffic, consumer
-        traffic.begin(source.topic, kafka_partition)
+        self._complaint, self._traffic, self._consumer = log.complaint, log.traffic, consumer
+        self._note_arrival = log.note_arrival
+        self._traffic.begin(source.topic, kafka_partition)
         consumer.assign([TopicPartition(source.topic, kafka_partition, start)])
 
-    def batches(self, note_arrival: Callable[[int], None] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
         waiting: list[Message] = []
         size = 0
         while self._position < self._end:
             # consume() alone would wait its whole timeout although records are there: wait for one, then take the rest.
             first = self._consumer.poll(_POLL_SECONDS)
-            if note_arrival and first is not None and first.error() is None:
-                note_arrival(_get_offset(first))
-            messages = [] if first is None else [first, *self._consumer.consume(self._count_wanted(), 0)]
+            if first is not None and first.error() is None:
+                self._note_arrival(_get_offset(first))
+            wanted = min(BATCH_RECORDS, self._end - self._position)
+            messages = [] if first is None else [first, *self._consumer.consume(wanted, 0)]
             for is_record, group in groupby(messages, lambda message: message.error() is None):
                 if self._position >= self._end:
                     break  # what was read ahead, and what the client says of it, is not of this range
@@ -232,10 +218,6 @@ class _Reader:
                 self._traffic.note_progress()  # the caller may have taken long over the batch
         if waiting:
             yield build_batch(waiting, self._kafka_partition, self._where)
-
-    def _count_wanted(self) -> int:
-        """Return how many messages to take beside the first: no more than the range has."""
-        return min(BATCH_RECORDS, self._end - self._position)
 
     def _clip(self, records: list[Message]) -> list[Message]:
         """Move the position over these records and drop what lies beyond the range."""

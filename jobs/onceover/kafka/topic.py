@@ -26,10 +26,6 @@ AHEAD: Final = "message.timestamp.after.max.ms"
 UNPACKED: Final = "max.decompressed.message.bytes"
 """Kafka's bound on a record of a compressed batch; brokers up to 4.2 have none."""
 _UNBOUNDED: Final = 2**63 - 1
-ISOLATION_LEVELS = {
-    "read_committed": IsolationLevel.READ_COMMITTED,
-    "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,7 @@ class Topic:
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
         self.topic = topic
-        self._isolation = ISOLATION_LEVELS[isolation]
+        self._isolation = IsolationLevel[isolation.upper()]
         self._admin = Admin(bootstrap, properties, timeout)
 
     def facts(self) -> TopicFacts:

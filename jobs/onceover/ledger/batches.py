@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import chain, groupby
+
+from psycopg.types.json import Jsonb
 
 from onceover.errors import FencedError, TransientError
 from onceover.ledger import losses
@@ -14,11 +16,9 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch, supersede_begun
 from onceover.ledger.frontiers import advance, read_reach
 from onceover.ledger.landed_offsets import list_landed
-from onceover.ledger.locks import lock_rows, require_locked
-from onceover.ledger.range_reads import note_read_until, record_read
 from onceover.ledger.read_again import mark_landed
 from onceover.ledger.rollups import keep_apart
-from onceover.ledger.windows import bump_versions, lock_windows
+from onceover.ledger.windows import bump_versions, lock_rows, lock_windows, require_locked
 from onceover.model.batch import Landing, RangeRead, require_all_landed
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
@@ -28,7 +28,7 @@ def supersede_own(connection: Connection, epoch: Epoch) -> int:
     Returns their number."""
     with connection.transaction():
         require_epoch(connection, epoch)
-        return supersede_begun(connection, epoch.pipeline, "failed attempt")
+        return supersede_begun(connection, epoch.pipeline)
 
 
 def begin(
@@ -88,11 +88,51 @@ def land_batch(
             bump_versions(connection, epoch.pipeline, stating)
         reach = read_reach(connection, epoch.pipeline)
         keep_apart(connection, epoch.pipeline, (piece for piece in ids if piece.start < reach.get(piece.source, 0)))
-        record_read(connection, batch_id, read)
+        _record_read(connection, batch_id, read)
         for _, pieces in groupby(sorted(ids), key=lambda piece: piece.source):
             advance(connection, epoch.pipeline, list(pieces))
-        note_read_until(connection, epoch.pipeline, read)
+        _note_read_until(connection, epoch.pipeline, read)
         mark_landed(connection, epoch.pipeline, batch_id)
+
+
+def _record_read(connection: Connection, batch_id: int, read: Iterable[RangeRead]) -> None:
+    """Record what was read of each of the batch's ranges: times, counts, digests and leader epochs."""
+    connection.cursor().executemany(
+        """
+        UPDATE onceover.batch_range SET max_event_time = %s, oldest_record = %s, records = %s, high1 = %s, low1 = %s,
+          high2 = %s, low2 = %s, leader_epochs = %s
+        WHERE batch_id = %s AND generation = %s AND kafka_partition = %s AND start_offset = %s
+        """,
+        [
+            (
+                piece.max_event_time,
+                piece.oldest_record,
+                *piece.digest.as_tuple(),
+                Jsonb(piece.leader_epochs),
+                batch_id,
+                piece.offsets.source.generation,
+                piece.offsets.source.kafka_partition,
+                piece.offsets.start,
+            )
+            for piece in read
+        ],
+    )
+
+
+def _note_read_until(connection: Connection, pipeline: str, read: Iterable[RangeRead]) -> None:
+    """Note the oldest record of the ranges that reach furthest: those behind them are hardly older."""
+    connection.cursor().executemany(
+        """
+        UPDATE onceover.kafka_partition SET read_until = greatest(read_until, %s)
+        WHERE pipeline = %s AND generation = %s AND kafka_partition = %s AND reach = %s
+        """,
+        [
+            (piece.oldest_record, pipeline, at.generation, at.kafka_partition, piece.offsets.end)
+            for piece in read
+            for at in (piece.offsets.source,)
+            if piece.oldest_record
+        ],
+    )
 
 
 def _require_unlanded(connection: Connection, pipeline: str, fresh: Sequence[OffsetRange]) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
 
 from psycopg.types.json import Jsonb
 
 from onceover.errors import ContractChangedError, UsageError
 from onceover.ledger.aggregates import AggregateTable, Fingerprint
 from onceover.ledger.database import Connection
-from onceover.ledger.poison import list_poison
 from onceover.model.contract import Columns, Contract, Contracts, Cutovers, list_changed_parts
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import Pipeline
@@ -81,7 +83,7 @@ def register_pipeline(connection: Connection, pipeline: Pipeline, columns: Colum
             [pipeline.name],
         ).fetchone()
         if fresh:
-            keep_contract(connection, pipeline.name, pipeline.contract, 1, columns)
+            keep_contract(connection, pipeline.name, pipeline.contract, 1, columns, {})
         registered = require_same_contract(connection, pipeline)
         registered.table.create(connection)
         keep_raw_store(connection, pipeline)
@@ -103,22 +105,17 @@ def keep_contract(
     contract: Contract,
     version: int,
     columns: Columns,
+    cutovers: Mapping[KafkaPartition, int],
     who: str | None = None,
     why: str | None = None,
 ) -> None:
-    """Record a pipeline's contract as that version; `who` and `why` are of its cutover, None for the first."""
+    """Record a pipeline's contract as that version, with its first offset in each Kafka partition, and put it into
+    force; `who` and `why` are of its cutover, None for the first version."""
+    at = [(source.generation, source.kafka_partition, offset) for source, offset in sorted(cutovers.items())]
     connection.execute(
-        "INSERT INTO onceover.contract (pipeline, version, fingerprint, definition, columns, who, why) "
+        "INSERT INTO onceover.contract (pipeline, version, definition, columns, cutovers, who, why) "
         "VALUES (%s, %s, %s, %s, %s, %s, %s)",
-        [name, version, contract.fingerprint(), Jsonb(contract), Jsonb(columns), who, why],
-    )
-
-
-def keep_cutovers(connection: Connection, name: str, version: int, at: Mapping[KafkaPartition, int]) -> None:
-    """Record the first offset of that version in each Kafka partition, and put the version into force."""
-    connection.cursor().executemany(
-        "INSERT INTO onceover.cutover VALUES (%s, %s, %s, %s, %s)",
-        [(name, version, source.generation, source.kafka_partition, offset) for source, offset in at.items()],
+        [name, version, Jsonb(contract), Jsonb(columns), Jsonb(at), who, why],
     )
     connection.execute("UPDATE onceover.pipeline SET contract_version = %s WHERE name = %s", [version, name])
 
@@ -137,14 +134,41 @@ def restore_contracts(
         connection.execute(
             "INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1) ON CONFLICT DO NOTHING", [name]
         )
-        connection.execute("DELETE FROM onceover.cutover WHERE pipeline = %s", [name])
         connection.execute("DELETE FROM onceover.contract WHERE pipeline = %s", [name])
         for version, (contract, columns) in enumerate(versions, 1):
             by = (who, why) if version > 1 else (None, None)
-            keep_contract(connection, name, contract, version, columns, *by)
             at = {source: of_source[version] for source, of_source in cutovers.items() if version in of_source}
-            keep_cutovers(connection, name, version, at)
+            keep_contract(connection, name, contract, version, columns, at, *by)
         return read_registered(connection, name)
+
+
+def record_poison(connection: Connection, pipeline: str, found: Iterable[PoisonRecord]) -> None:
+    """Record poison records of the contract's versions; those that are known stay as they are."""
+    for version, of_version in groupby(sorted(found, key=attrgetter("version")), key=attrgetter("version")):
+        connection.execute(
+            """
+            UPDATE onceover.contract SET poison = poison || (
+              SELECT coalesce(jsonb_agg(record), '[]') FROM jsonb_array_elements(%s) record
+              WHERE NOT poison @> jsonb_build_array(record - 'reason' - 'error'))
+            WHERE pipeline = %s AND version = %s
+            """,
+            [
+                Jsonb(
+                    [
+                        {
+                            "generation": each.source.generation,
+                            "kafka_partition": each.source.kafka_partition,
+                            "offset": each.offset,
+                            "reason": each.reason,
+                            "error": each.error,
+                        }
+                        for each in of_version
+                    ]
+                ),
+                pipeline,
+                version,
+            ],
+        )
 
 
 def require_same_contract(connection: Connection, pipeline: Pipeline) -> RegisteredPipeline:
@@ -192,9 +216,8 @@ def read_registered(connection: Connection, name: str) -> RegisteredPipeline:
     """Return a pipeline as registered in the ledger. Raises UsageError if it never ran."""
     rows = connection.execute(
         """
-        SELECT p.contract_version, p.watermark, p.every_window_closed, c.definition, c.columns,
-          (SELECT json_agg(json_build_array(generation, kafka_partition, version, first_offset)) FROM onceover.cutover
-           WHERE pipeline = p.name) AS cutovers
+        SELECT p.contract_version, p.watermark, p.every_window_closed, c.version, c.definition, c.columns, c.cutovers,
+          c.poison
         FROM onceover.pipeline p JOIN onceover.contract c ON c.pipeline = p.name
         WHERE p.name = %s ORDER BY c.version
         """,
@@ -204,8 +227,9 @@ def read_registered(connection: Connection, name: str) -> RegisteredPipeline:
         raise UsageError(f"pipeline {name} has not run yet; start it with `onceover ingest {name}`")
     last = rows[-1]
     at: dict[KafkaPartition, dict[int, int]] = {}
-    for generation, kafka_partition, version, offset in last["cutovers"] or ():
-        at.setdefault(KafkaPartition(generation, kafka_partition), {})[version] = offset
+    for row in rows:
+        for generation, kafka_partition, offset in row["cutovers"]:
+            at.setdefault(KafkaPartition(generation, kafka_partition), {})[row["version"]] = offset
     versions = tuple((Contract.from_definition(r["definition"]), Columns.from_json(r["columns"])) for r in rows)
     return RegisteredPipeline(
         name,
@@ -215,5 +239,10 @@ def read_registered(connection: Connection, name: str) -> RegisteredPipeline:
         last["every_window_closed"],
         versions,
         Cutovers(last["contract_version"], at),
-        list_poison(connection, name),
+        tuple(_parse_poison(each, row["version"]) for row in rows for each in row["poison"]),
     )
+
+
+def _parse_poison(stored: Mapping[str, Any], version: int) -> PoisonRecord:
+    source = KafkaPartition(stored["generation"], stored["kafka_partition"])
+    return PoisonRecord(source, stored["offset"], version, stored["reason"], stored["error"])

@@ -1,11 +1,11 @@
-"""Certificates: the stored proof that a window is right, with its result and its evidence."""
+"""Certificates: the stored proof that a window is right, with its result and its evidence; and how long its file has to
+be, by its certificate and the landings since."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -15,7 +15,7 @@ from onceover.errors import TerminalError
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.columns import digest_columns, parse_spans, read_count, read_digest, spans_as_json
-from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
+from onceover.ledger.compactions import COMPACTED_COLUMNS, FROZEN, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.landings import read_landings_up_to
 from onceover.ledger.windows import lock_windows
@@ -25,31 +25,16 @@ from onceover.model.log_history import EpochSpan
 
 EXACT, BUT_FOR_LOSSES = "exact", "exact but for accepted losses"
 
-# Bytes of the window file that certificate c of window w covers, 0 if that text has expired or was compacted since.
-FROZEN = """
-  CASE WHEN c.certificate_id <= w.removed_to_certificate THEN 0 ELSE c.frozen_length END"""
-
-
-@dataclass(frozen=True, slots=True)
-class RawProof:
-    """The further statements of a certificate that is based on raw; `by_value` records count by what their VALUE gave
-    the repair, the others by the columns that ingest wrote into their lines."""
-
-    repair_id: int
-    lines_read: int
-    duplicates: int
-    by_value: int
-    before: dict[str, Any]
-    after: dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """One window as it was judged: the version, the landings that were used, and the result. `extras`
-    are records that count though they have landed nowhere; the ledger alone certifies no window with one."""
+    are records that count though they have landed nowhere; the ledger alone certifies no window with one.
+
+    One that is based on raw names its repair; its `by_value` records count by what their VALUE gave the repair, the
+    others by the columns that ingest wrote into their lines."""
 
     window_start: datetime
-    window_end: datetime
     version: int
     landing_set: Sequence[int]
     frozen_length: int
@@ -57,8 +42,9 @@ class Certificate:
     aggregates: Fingerprint
     who: str
     why: str
-    raw: RawProof | None = field(default=None)
     extras: Sequence[EpochSpan] = ()
+    repair_id: int | None = None
+    by_value: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +65,6 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
 
     The certificate also states the window's accepted losses.
     """
-    raw = stated.raw
     row = connection.execute(
         """
         WITH lost AS (
@@ -87,17 +72,13 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
           WHERE pipeline = %(pipeline)s AND first_window <= %(start)s AND %(start)s < end_window
             AND relanded_at IS NULL
         ), fresh AS (
-          INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
-            code_version, last_landing, landings, frozen_length, records, high1, low1, high2, low2,
-            aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, by_value,
-            before, after, who, why, losses, verdict, extras)
-          SELECT %(pipeline)s, %(start)s, %(end)s, %(version)s, %(basis)s, %(contract_version)s,
-            %(code_version)s, %(last_landing)s, %(landings)s, %(frozen_length)s,
-            %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s, %(rows)s, %(hash)s,
-            %(repair_id)s, %(lines_read)s, %(duplicates)s, %(by_value)s, %(before)s, %(after)s, %(who)s, %(why)s,
-            lost.ids,
-            CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END,
-            %(extras)s
+          INSERT INTO onceover.certificate (pipeline, window_start, version, basis, contract_version, code_version,
+            last_landing, landings, frozen_length, records, high1, low1, high2, low2, aggregate_rows, aggregate_hash,
+            repair_id, by_value, who, why, losses, verdict, extras)
+          SELECT %(pipeline)s, %(start)s, %(version)s, %(basis)s, %(contract_version)s, %(code_version)s,
+            %(last_landing)s, %(landings)s, %(frozen_length)s, %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s,
+            %(rows)s, %(hash)s, %(repair_id)s, %(by_value)s, %(who)s, %(why)s, lost.ids,
+            CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END, %(extras)s
           FROM lost RETURNING certificate_id, basis, losses)
         UPDATE onceover."window" SET certificate_id = fresh.certificate_id, certified_version = %(version)s,
           certified_basis = CASE WHEN fresh.losses = '{}' THEN fresh.basis ELSE 'loss' END,
@@ -108,9 +89,8 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
         {
             "pipeline": registered.name,
             "start": stated.window_start,
-            "end": stated.window_end,
             "version": stated.version,
-            "basis": "ledger" if raw is None else "raw",
+            "basis": "ledger" if stated.repair_id is None else "raw",
             "contract_version": registered.contract_version,
             "code_version": __version__,
             "last_landing": max(stated.landing_set, default=0),
@@ -119,12 +99,8 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             **digest_columns(stated.digest),
             "rows": stated.aggregates.rows,
             "hash": stated.aggregates.hash,
-            "repair_id": raw.repair_id if raw else None,
-            "lines_read": raw.lines_read if raw else None,
-            "duplicates": raw.duplicates if raw else None,
-            "by_value": raw.by_value if raw else None,
-            "before": Jsonb(raw.before) if raw else None,
-            "after": Jsonb(raw.after) if raw else None,
+            "repair_id": stated.repair_id,
+            "by_value": stated.by_value,
             "who": stated.who,
             "why": stated.why,
             "exact": EXACT,
@@ -204,3 +180,43 @@ def revoke(connection: Connection, pipeline: str, certificate_id: int, why: str)
         "low1 = NULL, high2 = NULL, low2 = NULL WHERE pipeline = %s AND certificate_id = %s",
         [pipeline, certificate_id],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedFile:
+    """The bytes of one window's file that the ledger accounts for. With an unproved landing the file may hold more."""
+
+    window_start: datetime
+    expected_length: int
+    has_unproved: bool
+    is_certified: bool
+    is_expired: bool
+
+
+def list_expected_files(
+    connection: Connection, pipeline: str, start: datetime | None = None, end: datetime | None = None
+) -> list[ExpectedFile]:
+    """Return all windows from `start` to before `end` (None: unbounded), in order: open, closed and expired ones.
+
+    Reads no landing of a window whose certificate is valid: nothing has landed in it since.
+    """
+    rows = connection.execute(
+        f"""
+        SELECT w.window_start, (coalesce({FROZEN}, 0) + coalesce(since.bytes, 0))::bigint AS expected_length,
+          coalesce(since.has_unproved, false) AS has_unproved, w.is_certified,
+          w.expired_at IS NOT NULL AS is_expired
+        FROM onceover."window" w LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+        LEFT JOIN LATERAL (
+          SELECT bool_or(NOT l.proved) AS has_unproved, sum(l.byte_end - l.byte_start) FILTER (
+            WHERE l.byte_start >= coalesce({FROZEN}, 0) AND coalesce(l.landing_id > w.removed_to_landing, true)
+          ) AS bytes
+          FROM onceover.landing l
+          WHERE NOT w.is_certified AND l.pipeline = w.pipeline AND l.window_start = w.window_start
+            AND l.landing_id > coalesce(c.last_landing, 0)) since ON true
+        WHERE w.pipeline = %(pipeline)s AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
+          AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
+        ORDER BY w.window_start
+        """,
+        {"pipeline": pipeline, "start": start, "end": end},
+    )
+    return [ExpectedFile(**row) for row in rows]

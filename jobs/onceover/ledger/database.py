@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -24,7 +23,8 @@ from onceover.model.json_text import to_json
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for rooms that may not import the driver
-HEAD = "4.1"
+SCHEMA_VERSION = "5"
+"""Of the tables in `schema`; a change of them takes a new one."""
 _SESSION = {
     "onceover.session": "pinned",  # a pooler that drops these settings drops this one too
     "timezone": "UTC",
@@ -49,7 +49,6 @@ SELECT current_setting('onceover.session', true) AS session, (
   SELECT count(set_config(name, CASE name WHEN 'synchronous_commit' THEN 'on' ELSE '0' END, false)) FROM pg_settings
   WHERE name = 'transaction_timeout' OR (name = 'synchronous_commit' AND setting = 'off'))
 """  # not every version has transaction_timeout, and only `off` acknowledges what may be lost
-_OTHER_CHAIN = re.compile(r"\d{4}|[123]\.\d+")  # versions from which no migration leads here
 
 
 @contextmanager
@@ -120,6 +119,17 @@ def by_index(connection: Connection) -> Iterator[None]:
         connection.execute("SET LOCAL enable_seqscan = off")
         yield
         connection.execute("SET LOCAL enable_seqscan TO DEFAULT")
+
+
+def hold_lock(connection: Connection, name: str, what: str, patience_ms: int = 10_000) -> None:
+    """Hold the lock of that name until the connection ends. Raises BusyError, which says that another process does
+    `what`, if one holds it beyond `patience_ms`; a killed process frees it within moments."""
+    try:
+        with connection.transaction():
+            connection.execute("SELECT set_config('lock_timeout', %s, true)", [f"{patience_ms}ms"])
+            connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [name])
+    except psycopg.errors.LockNotAvailable as error:
+        raise BusyError(f"another process {what}; try again when it has ended") from error
 
 
 def _describe_pooler(address: str) -> str:
@@ -198,14 +208,16 @@ def read_clock(connection: Connection) -> datetime:
 
 
 def require_current(connection: Connection) -> None:
-    """Raise TerminalError unless the ledger is at this code's version."""
+    """Raise TerminalError unless the ledger is at this code's version: no other one can be migrated."""
     version = read_version(connection)
-    if version != HEAD:
-        require_migration(connection, version)
-        if version is None:
-            raise TerminalError(_describe_missing(connection))
+    if version is None:
+        raise TerminalError(_describe_missing(connection))
+    if version != SCHEMA_VERSION:
+        host, port, database = locate_server(connection)
         raise TerminalError(
-            f"the ledger is at version {version}, this code needs {HEAD}; run `onceover ledger migrate`"
+            f"the ledger at {host}:{port}/{database} is at version {version}, and no migration leads from there to "
+            f"{SCHEMA_VERSION}; keep that database, set ONCEOVER_POSTGRES to an empty one, run `onceover ledger "
+            "migrate`, and then `onceover ledger rebuild PIPELINE` for each pipeline"
         )
 
 
@@ -218,21 +230,10 @@ def _describe_missing(connection: Connection) -> str:
     )
 
 
-def require_migration(connection: Connection, version: str | None) -> None:
-    """Raise TerminalError if no migration leads from that version to this code's."""
-    if version and _OTHER_CHAIN.fullmatch(version):
-        host, port, database = locate_server(connection)
-        raise TerminalError(
-            f"the ledger at {host}:{port}/{database} is at version {version}, and no migration leads from there to "
-            f"{HEAD}; keep that database, set ONCEOVER_POSTGRES to an empty one, run `onceover ledger migrate`, and "
-            "then `onceover ledger rebuild PIPELINE` for each pipeline"
-        )
-
-
 def read_version(connection: Connection) -> str | None:
-    """Return the version of the ledger's schema; None if there is no ledger."""
-    table = connection.execute("SELECT to_regclass('onceover.alembic_version') IS NOT NULL AS present").fetchone()
+    """Return the version of the ledger's schema, None if there is no ledger; `unknown` of one that does not say."""
+    table = connection.execute("SELECT to_regclass('onceover.ledger') IS NOT NULL AS present").fetchone()
     if not table or not table["present"]:
         return None
-    row = connection.execute("SELECT version_num FROM onceover.alembic_version").fetchone()
-    return str(row["version_num"]) if row else None
+    row = connection.execute("SELECT to_jsonb(l) ->> 'schema_version' AS version FROM onceover.ledger l").fetchone()
+    return str((row and row["version"]) or "unknown")

@@ -108,17 +108,17 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
         if row is None:  # another one took over while this one waited
             raise _busy(pipeline, None)
         epoch = Epoch(pipeline, row["epoch"], row["holder"])
-        supersede_begun(connection, pipeline, f"taken over by epoch {epoch.number}")
+        supersede_begun(connection, pipeline)
     return epoch
 
 
-def supersede_begun(connection: Connection, pipeline: str, why: str, batch_id: int | None = None) -> int:
+def supersede_begun(connection: Connection, pipeline: str, batch_id: int | None = None) -> int:
     """Supersede the pipeline's batches that have begun and not landed, or this one alone, in the transaction that holds
     its driver's row: they never count. Returns their number."""
     return connection.execute(
-        "UPDATE onceover.batch SET state = 'superseded', superseded_at = clock_timestamp(), superseded_why = %s "
+        "UPDATE onceover.batch SET state = 'superseded' "
         "WHERE pipeline = %s AND state = 'begun' AND coalesce(batch_id = %s, true)",
-        [why, pipeline, batch_id],
+        [pipeline, batch_id],
     ).rowcount
 
 

@@ -189,9 +189,8 @@ def mark_dropped(
 ) -> None:
     """Record that the file is kept after all, `brought_back` if it had been moved already. With `judge_again`, the next
     detection judges its window even if no batch has touched it."""
-    change = "state = 'dropped', finished_at = clock_timestamp()"
     with connection.transaction():
-        _update(connection, epoch, file.expiry_id, f"{change}, kept_at = clock_timestamp()" if brought_back else change)
+        _update(connection, epoch, file.expiry_id, "state = 'dropped', finished_at = clock_timestamp()")
         connection.execute(
             """
             UPDATE onceover."window" SET expired_at = NULL, text_replaced = false,

@@ -25,16 +25,23 @@ def note_finding(connection: Connection, pipeline: str, window_start: datetime |
 
 
 def record_failed_windows(connection: Connection, pipeline: str, found: Mapping[datetime, Sequence[Finding]]) -> None:
-    """Record the findings of these windows as `record_windows_findings` does. Each chunk is a transaction of its own,
-    so that ingest never waits long for a window."""
+    """Record the findings of these windows as `record_findings` does. Each chunk is a transaction of its own, so that
+    ingest never waits long for a window."""
     for chunk in cut_into_chunks(found):
         with connection.transaction():
             lock_windows(connection, pipeline, chunk)
-            record_windows_findings(connection, pipeline, {start: found[start] for start in chunk})
+            record_findings(connection, pipeline, {start: found[start] for start in chunk})
 
 
-def record_windows_findings(connection: Connection, pipeline: str, found: Mapping[datetime, Sequence[Finding]]) -> None:
-    """Record the findings of these windows that the ledger and the files' lengths show, and resolve their others."""
+def record_findings(
+    connection: Connection,
+    pipeline: str,
+    found: Mapping[datetime, Sequence[Finding]] | Mapping[None, Sequence[Finding]],
+    *,
+    by_scan: bool = False,
+) -> None:
+    """Record the findings of these windows, or of the pipeline (None), and resolve their others: those that the ledger
+    and the files' lengths show, or those that only a scan of raw shows."""
     noted = [(start, finding) for start, findings in found.items() for finding in findings]
     connection.cursor().executemany(
         _NOTE, [(pipeline, start, str(finding.kind), Jsonb(finding.evidence)) for start, finding in noted]
@@ -42,40 +49,18 @@ def record_windows_findings(connection: Connection, pipeline: str, found: Mappin
     connection.execute(
         """
         UPDATE onceover.finding SET resolved_at = now(), resolution = 'no longer there'
-        WHERE pipeline = %s AND window_start = ANY(%s) AND resolved_at IS NULL AND kind = ANY(%s)
-          AND (window_start, kind) NOT IN (SELECT * FROM unnest(%s::timestamptz[], %s::text[]))
+        WHERE pipeline = %s AND (window_start = ANY(%s) OR (%s AND window_start IS NULL)) AND resolved_at IS NULL
+          AND kind = ANY(%s) AND (coalesce(window_start, '-infinity'), kind) NOT IN (
+            SELECT coalesce(start, '-infinity'), kind FROM unnest(%s::timestamptz[], %s::text[]) AS noted (start, kind))
         """,
         [
             pipeline,
             list(found),
-            [str(kind) for kind in Kind if kind not in BY_SCAN],
+            None in found,
+            [str(kind) for kind in Kind if (kind in BY_SCAN) == by_scan],
             [start for start, _ in noted],
             [str(finding.kind) for _, finding in noted],
         ],
-    )
-
-
-def record_findings(
-    connection: Connection,
-    pipeline: str,
-    window_start: datetime | None,
-    findings: Iterable[Finding],
-    *,
-    by_scan: bool = False,
-) -> None:
-    """Record these findings, and resolve the window's others: those that the ledger and the files' lengths show, or
-    those that only a scan of raw shows."""
-    seen = set()
-    for finding in findings:
-        seen.add(finding.kind)
-        note_finding(connection, pipeline, window_start, finding)
-    gone = [str(kind) for kind in Kind if kind not in seen and (kind in BY_SCAN) == by_scan]
-    connection.execute(
-        """
-        UPDATE onceover.finding SET resolved_at = now(), resolution = 'no longer there'
-        WHERE pipeline = %s AND window_start IS NOT DISTINCT FROM %s AND resolved_at IS NULL AND kind = ANY(%s)
-        """,
-        [pipeline, window_start, gone],
     )
 
 
@@ -90,7 +75,7 @@ def record_failed_scan(
     ).fetchone()
     kept = [finding for finding in findings if missing is None or finding.kind is not Kind.FAILED_PROOF]
     if read:
-        record_findings(connection, pipeline, window_start, kept, by_scan=True)
+        record_findings(connection, pipeline, {window_start: kept}, by_scan=True)
         return
     for finding in kept:
         note_finding(connection, pipeline, window_start, finding)

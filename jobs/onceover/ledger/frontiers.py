@@ -10,7 +10,7 @@ from typing import Final
 from onceover.ledger.columns import read_range
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
-from onceover.ledger.locks import lock_rows
+from onceover.ledger.windows import lock_rows
 from onceover.model.batch_plan import Start
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import PartitionProgress, compute_watermark

@@ -35,16 +35,8 @@ def increment(
     ordered = sorted(increments, key=lambda i: i.window_start)
     with connection.transaction():
         require_epoch(connection, epoch)
-        fresh = connection.execute(
-            """
-            INSERT INTO onceover."window" (pipeline, window_start, window_end)
-            SELECT %s, start, "end" FROM unnest(%s::timestamptz[], %s::timestamptz[]) AS given (start, "end")
-            ON CONFLICT DO NOTHING RETURNING window_start
-            """,
-            [epoch.pipeline, [i.window_start for i in ordered], [i.window_end for i in ordered]],
-        ).fetchall()
+        insert_windows(connection, epoch.pipeline, table, {i.window_start: i.window_end for i in ordered})
         lock_windows(connection, epoch.pipeline, [i.window_start for i in ordered])
-        _mark_unknown(connection, epoch.pipeline, table.find_filled(connection, [row["window_start"] for row in fresh]))
         added = table.increment(connection, stage_name(batch_id))
         if added != staged:
             raise TransientError(
@@ -67,7 +59,11 @@ def increment(
 def insert_windows(
     connection: Connection, pipeline: str, table: AggregateTable, ends: Mapping[datetime, datetime]
 ) -> None:
-    """Record windows, by start and end, into which nothing has landed. Windows that the ledger has are left alone."""
+    """Record windows, by start and end, into which nothing has landed. Windows that the ledger has are left alone.
+
+    The count of a new window that has rows, of before the ledger was lost, is unknown, and stays so after every
+    increment: the window is rebuilt from raw.
+    """
     if not ends:
         return
     with connection.transaction():
@@ -79,15 +75,9 @@ def insert_windows(
             """,
             [pipeline, list(ends), list(ends.values())],
         ).fetchall()
-        _mark_unknown(connection, pipeline, table.find_filled(connection, [row["window_start"] for row in fresh]))
-
-
-def _mark_unknown(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> None:
-    """Set the counts of these windows to unknown. The windows are new to the ledger but have rows, of before the ledger
-    was lost: an unknown count stays unknown after every increment, so the windows are rebuilt from raw."""
-    if starts:
-        connection.execute(
-            'UPDATE onceover."window" SET records = NULL, high1 = NULL, low1 = NULL, high2 = NULL, low2 = NULL '
-            "WHERE pipeline = %s AND window_start = ANY(%s)",
-            [pipeline, starts],
-        )
+        if filled := table.find_filled(connection, [row["window_start"] for row in fresh]):
+            connection.execute(
+                'UPDATE onceover."window" SET records = NULL, high1 = NULL, low1 = NULL, high2 = NULL, low2 = NULL '
+                "WHERE pipeline = %s AND window_start = ANY(%s)",
+                [pipeline, filled],
+            )

@@ -20,12 +20,11 @@ from onceover.ledger.columns import read_range
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch, supersede_begun
 from onceover.ledger.landed_offsets import list_landed
-from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.losses import list_stating, reland
 from onceover.ledger.read_again import refuse_holes
 from onceover.ledger.rollups import keep_apart
 from onceover.ledger.stopped_ranges import list_unreadable
-from onceover.ledger.windows import bump_versions
+from onceover.ledger.windows import bump_versions, lock_rows, require_locked
 from onceover.model.log_history import (
     NO_EPOCH,
     EpochSpan,
@@ -107,7 +106,7 @@ def _compare(
     landed = list_landed_epochs(connection, pipeline, log)
     cut_from, past = None, 0
     if landed:
-        with closing(LogProbe(source, number)) as probe:
+        with closing(LogProbe(source, number, end)) as probe:
             unreadable = intersect(list_unreadable(connection, pipeline, at.generation), [log])
             current = coalesce([*list_landed(connection, pipeline, [log]), *unreadable])
             cut_from = find_divergence(landed, current, skip_unreadable(probe.find_epoch, unreadable))
@@ -181,7 +180,7 @@ def record_comparison(
         ) and row["lives"]:
             raise BusyError(f"ingest of {pipeline} runs: it compares the log itself")
         else:  # a driver that was paused may come back with records of before the cut
-            supersede_begun(connection, pipeline, "the log was compared while no driver lived")
+            supersede_begun(connection, pipeline)
         locked = lock_rows(connection, pipeline, list_stating(connection, pipeline, beyond), [source])
         stating = list_stating(connection, pipeline, beyond)
         require_locked(pipeline, locked, stating)

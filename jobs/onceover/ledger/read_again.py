@@ -17,8 +17,7 @@ from onceover.ledger.columns import range_arrays, read_range
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch, supersede_begun
 from onceover.ledger.frontiers import read_holes
-from onceover.ledger.locks import lock_rows
-from onceover.ledger.windows import bump_versions
+from onceover.ledger.windows import bump_versions, lock_rows
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange, intersect
@@ -125,7 +124,7 @@ def finish(
             ["refused" if refused_why else "appended", refused_why, [each.number for each in ranges]],
         )
         if batch_id is not None:
-            supersede_begun(connection, epoch.pipeline, "read again for one window file", batch_id)
+            supersede_begun(connection, epoch.pipeline, batch_id)
 
 
 def mark_landed(connection: Connection, pipeline: str, batch_id: int) -> None:

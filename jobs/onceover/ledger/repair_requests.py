@@ -16,7 +16,7 @@ from onceover.ledger.columns import parse_spans, read_digest
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.extras import list_landed_extras
-from onceover.ledger.findings import record_windows_findings
+from onceover.ledger.findings import record_findings
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.landings import read_landings
 from onceover.ledger.windows import LOG_UNTIL, cut_into_chunks, lock_windows
@@ -87,7 +87,7 @@ def create_request(
                 "WHERE onceover.repair.replaced_revision IS NULL",
                 [(request_id, pipeline, start, Jsonb(windows[start])) for start in chunk],
             )
-            record_windows_findings(connection, pipeline, {start: windows[start] for start in chunk})
+            record_findings(connection, pipeline, {start: windows[start] for start in chunk})
             if by_value:
                 connection.execute(
                     'UPDATE onceover."window" SET by_value = true WHERE pipeline = %s AND window_start = ANY(%s)',

@@ -12,12 +12,10 @@ from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 
-from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
-from onceover.errors import BusyError
 from onceover.ledger.columns import read_digest, read_range
-from onceover.ledger.database import Connection
+from onceover.ledger.database import Connection, hold_lock
 from onceover.ledger.frontiers import EXTRAS_ARE_SETTLED
 from onceover.ledger.windows import lock_windows
 from onceover.model.batch import RangeRead
@@ -34,14 +32,8 @@ _IS_SETTLED = f"""
 
 
 def hold_rollups(connection: Connection, pipeline: str, patience_ms: int = 10_000) -> None:
-    """Lock the pipeline's rollups until the connection ends. Raises BusyError if another process holds the lock beyond
-    `patience_ms`; a killed process frees it within moments."""
-    try:
-        with connection.transaction():
-            connection.execute("SELECT set_config('lock_timeout', %s, true)", [f"{patience_ms}ms"])
-            connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [f"onceover roll-up {pipeline}"])
-    except LockNotAvailable as error:
-        raise BusyError(f"another process rolls up batches of {pipeline}; try again when it has ended") from error
+    """Lock the pipeline's rollups until the connection ends. Raises as `hold_lock`."""
+    hold_lock(connection, f"onceover roll-up {pipeline}", f"rolls up batches of {pipeline}", patience_ms)
 
 
 def keep_apart(connection: Connection, pipeline: str, offsets: Iterable[OffsetRange]) -> None:

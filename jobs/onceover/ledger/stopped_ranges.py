@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
+from onceover.ledger.catalog import record_poison
 from onceover.ledger.columns import read_range
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.poison import PoisonRecord
 from onceover.model.stopped_range import StopCause, StoppedRange
 
 RETRY: Final = timedelta(minutes=10)
@@ -53,6 +55,17 @@ def end_stopped(connection: Connection, pipeline: str, cause: StopCause, source:
         f"UPDATE onceover.kafka_partition SET {cause} = NULL, {cause}_why = NULL, {cause}_at = NULL {_KEY}",
         [pipeline, source.generation, source.kafka_partition],
     )
+
+
+def end_suspect(
+    connection: Connection, epoch: Epoch, source: KafkaPartition, found: Iterable[PoisonRecord] = ()
+) -> None:
+    """Record what the search in that Kafka partition has found, and that it is over. Raises FencedError for a lost
+    epoch."""
+    with connection.transaction():
+        require_epoch(connection, epoch)
+        record_poison(connection, epoch.pipeline, found)
+        end_stopped(connection, epoch.pipeline, StopCause.SUSPECT, source)
 
 
 def list_unreadable(connection: Connection, pipeline: str, generation: str) -> list[OffsetRange]:

@@ -20,34 +20,32 @@ LONGEST: Final = LONGEST_LINE + LONGEST_COLUMNS + 64 * 1024  # of a line with al
 TOO_LONG: Final = b"?"
 """In place of a longer line, which Onceover did not write, so that its bytes need not be held: a corrupt line."""
 
-Piece = tuple[int, memoryview]
-"""Whole lines, and the position of the first one's first byte."""
-
 Fill = Callable[[memoryview], object]
 """Fills the buffer with the file's next bytes, or raises."""
 
 
-def cut_lines(fill: Fill, start: int, end: int, chunk: int = CHUNK, longest: int = LONGEST) -> Iterator[Piece]:
-    """Yield the bytes `[start, end)`, where lines begin, in pieces of whole lines with the position of each one's first
-    byte. Asks for no byte at or past `end`. Each piece is a buffer of its own. `longest` is no less than `chunk`."""
-    at, kept, is_lost = start, b"", False  # `kept` begins a line at `at`; of one that `is_lost` it is the rest
-    while at + len(kept) < end:
-        buffer = bytearray(len(kept) + min(chunk, end - at - len(kept)))
+def cut_lines(fill: Fill, size: int, chunk: int = CHUNK, longest: int = LONGEST) -> Iterator[memoryview]:
+    """Yield the next `size` bytes, which begin with a line, in pieces of whole lines. Asks for no byte beyond.
+    Each piece is a buffer of its own. `longest` is no less than `chunk`."""
+    kept, is_lost = b"", False  # `kept` begins a line; of one that `is_lost` it is the rest
+    while size:
+        wanted = min(chunk, size)
+        buffer = bytearray(len(kept) + wanted)
         buffer[: len(kept)] = kept
         fill(memoryview(buffer)[len(kept) :])
-        is_last = at + len(buffer) == end
+        size -= wanted
         if is_lost or len(buffer) > longest:
             newline = buffer.find(b"\n", len(kept))
             rest = newline if newline >= 0 else len(buffer)
             if is_lost or rest > longest:
                 if not is_lost:
-                    yield at, memoryview(TOO_LONG)
+                    yield memoryview(TOO_LONG)
                 is_lost = newline < 0
-                at, buffer = at + len(buffer[: rest + 1]), buffer[rest + 1 :]
-        cut = len(buffer) if is_last else buffer.rfind(b"\n") + 1
+                buffer = buffer[rest + 1 :]
+        cut = buffer.rfind(b"\n") + 1 if size else len(buffer)
         if cut:
-            yield at, memoryview(buffer)[:cut]
-        at, kept = at + cut, bytes(memoryview(buffer)[cut:])
+            yield memoryview(buffer)[:cut]
+        kept = bytes(memoryview(buffer)[cut:])
 
 
 def find_line(fill: Fill, start: int, end: int, chunk: int = 256 * 1024) -> int:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from onceover.lines.escapes import UNESCAPES
 from onceover.lines.read import Lines
 
-_UNESCAPES = ((r"\\", r"\x"), (r"\t", "\t"), (r"\n", "\n"), (r"\r", "\r"), (r"\x", "\\"))  # no escape is \x
 _TEXT = csv.ParseOptions(delimiter="\t", quote_char=False, escape_char=False, ignore_empty_lines=False)
 
 
@@ -58,6 +58,6 @@ def _copy(lines: Lines, rows: np.ndarray) -> bytes:
 def _unescape(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if column.type != pa.string():
         return column
-    for written, plain in _UNESCAPES:
+    for written, plain in UNESCAPES:
         column = pc.replace_substring(column, written, plain)
     return column

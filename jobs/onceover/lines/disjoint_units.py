@@ -18,25 +18,22 @@ from typing import Final
 
 import numpy as np
 
-from onceover.lines.chunks import Piece
 from onceover.lines.ranges import number_sources
 from onceover.lines.read import Lines, read
 
 UNIT_BYTES: Final = 192 * 1024 * 1024
 """Of text, 1.6 million lines at most. A fold takes some 260 bytes for each, and their columns."""
 
-FilePiece = tuple[bool, Piece]
-"""A piece of a window's compacted file (True) or of its text."""
+FilePiece = tuple[bool, memoryview]
+"""Whole lines of a window's compacted file (True) or of its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitPiece:
-    """Some lines of a unit, from one piece of a file, which begins at `position`. Corrupt lines are in the unit that
-    has their block."""
+    """Some lines of a unit, from one piece of a file. Corrupt lines are in the unit that has their block."""
 
     unit: int
     lines: Lines
-    position: int
     compacted: bool
 
 
@@ -46,25 +43,25 @@ def cut_units(
     """Yield at least one piece, and all of one unit after those of another. `read_pieces` reads the window's files, of
     `weight` bytes of text in all, each time the same."""
     if weight <= unit_bytes:
-        unit = UnitPiece(0, read(memoryview(b"")), 0, compacted=False)
-        for compacted, (position, text) in read_pieces():
-            unit = UnitPiece(0, read(text), position, compacted)
+        unit = UnitPiece(0, read(memoryview(b"")), compacted=False)
+        for compacted, text in read_pieces():
+            unit = UnitPiece(0, read(text), compacted)
             yield unit
         if not len(unit.lines):
             yield unit
         return
     repeated = _find_repeated(_number_blocks(read_pieces(), unit_bytes))
     weights, blocks = np.zeros(sum(map(len, repeated.values())), np.int64), 0
-    for block, compacted, position, lines in _number_blocks(read_pieces(), unit_bytes):
+    for block, compacted, lines in _number_blocks(read_pieces(), unit_bytes):
         places = _find_places(lines, repeated)
         np.add.at(weights, places[places >= 0], (lines.end - lines.start)[places >= 0])
-        yield UnitPiece(block, lines.select(np.flatnonzero(places < 0)), position, compacted)
+        yield UnitPiece(block, lines.select(np.flatnonzero(places < 0)), compacted)
         blocks = block + 1
     further = np.append((np.cumsum(weights) - weights) // unit_bytes, -1)  # the last one is for place -1
     for number in np.unique(further[:-1]).tolist():
-        for _, compacted, position, lines in _number_blocks(read_pieces(), unit_bytes):
+        for _, compacted, lines in _number_blocks(read_pieces(), unit_bytes):
             chosen = np.flatnonzero(further[_find_places(lines, repeated)] == number)
-            yield UnitPiece(blocks + number, lines.select(chosen), position, compacted)
+            yield UnitPiece(blocks + number, lines.select(chosen), compacted)
 
 
 def count_units(weight: int, unit_bytes: int = UNIT_BYTES) -> int:
@@ -72,14 +69,14 @@ def count_units(weight: int, unit_bytes: int = UNIT_BYTES) -> int:
     return max(-(-weight // unit_bytes), 1)
 
 
-def _number_blocks(pieces: Iterable[FilePiece], unit_bytes: int) -> Iterator[tuple[int, bool, int, Lines]]:
+def _number_blocks(pieces: Iterable[FilePiece], unit_bytes: int) -> Iterator[tuple[int, bool, Lines]]:
     at = 0
-    for compacted, (position, text) in pieces:
-        yield at // unit_bytes, compacted, position, read(text)
+    for compacted, text in pieces:
+        yield at // unit_bytes, compacted, read(text)
         at += len(text)
 
 
-def _find_repeated(numbered: Iterable[tuple[int, bool, int, Lines]]) -> dict[int, np.ndarray]:
+def _find_repeated(numbered: Iterable[tuple[int, bool, Lines]]) -> dict[int, np.ndarray]:
     """Return by source the offsets of the IDs that two blocks hold, in order."""
     every: dict[int, list[np.ndarray]] = {}
     for _, block in groupby(numbered, itemgetter(0)):

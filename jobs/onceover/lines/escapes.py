@@ -10,6 +10,11 @@ from onceover.errors import TerminalError
 from onceover.model.record import Header
 
 NULL: Final = rb"\N"
+ESCAPES: Final = ((b"\\", rb"\\"), (b"\t", rb"\t"), (b"\n", rb"\n"), (b"\r", rb"\r"))
+"""In the order in which they are written: the backslash first."""
+UNESCAPES: Final = ((rb"\\", rb"\x"), (rb"\t", b"\t"), (rb"\n", b"\n"), (rb"\r", b"\r"), (rb"\x", b"\\"))
+"""In the order in which they are undone: escaped backslashes become an escape first that none is, so that an escaped
+backslash before a t does not become a TAB."""
 _SPECIAL = re.compile(rb"[\\\t\n\r]")
 
 
@@ -25,18 +30,17 @@ def escape(data: bytes) -> bytes:
     """Return the bytes without TAB, newline and carriage return."""
     if not _SPECIAL.search(data):
         return data
-    escaped = data.replace(b"\\", rb"\\")
-    return escaped.replace(b"\t", rb"\t").replace(b"\n", rb"\n").replace(b"\r", rb"\r")
+    for plain, written in ESCAPES:
+        data = data.replace(plain, written)
+    return data
 
 
 def unescape(field: bytes) -> bytes:
-    r"""Undo `escape`. Escaped backslashes become `\x` first, which no escape uses, so that `\\t` does not become a
-    TAB."""
-    if b"\\" not in field:
-        return field
-    text = field.replace(rb"\\", rb"\x")
-    text = text.replace(rb"\t", b"\t").replace(rb"\n", b"\n").replace(rb"\r", b"\r")
-    return text.replace(rb"\x", b"\\")
+    """Undo `escape`."""
+    if b"\\" in field:
+        for written, plain in UNESCAPES:
+            field = field.replace(written, plain)
+    return field
 
 
 def escape_nullable(data: bytes | None) -> bytes:

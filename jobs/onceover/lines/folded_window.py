@@ -53,7 +53,7 @@ def slice_lines(lines: Lines) -> pa.Array:
 
 
 def _hold(piece: UnitPiece, formats: ColumnFormats, *, whole: bool) -> TypedLines:
-    typed = hold_typed(piece.lines, piece.position, formats, compacted=piece.compacted)
+    typed = hold_typed(piece.lines, formats, compacted=piece.compacted)
     if not whole:
         return typed
     columns = typed.columns

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from onceover.errors import UsageError
-from onceover.lines.escapes import NULL
+from onceover.lines.escapes import ESCAPES, NULL
 from onceover.lines.line_reference import (
     LEFT_OUT,
     LONGEST_COLUMNS,
@@ -27,7 +27,6 @@ from onceover.lines.line_reference import (
     PREFIX_BYTES,
 )
 
-_ESCAPES = ((b"\\", rb"\\"), (b"\t", rb"\t"), (b"\n", rb"\n"), (b"\r", rb"\r"))  # backslash first
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
@@ -44,26 +43,15 @@ class Framed:
     parts: np.ndarray
 
 
-def frame(records: pa.RecordBatch, generation: str, contract: str, columns: Sequence[str]) -> Framed:
-    """Return the lines of these records, of one generation and one contract.
-
-    Takes kafka_partition, offset, kafka_timestamp, leader_epoch and event_ms (integers; leader_epoch null or negative
-    if the broker gave none, event_ms null in quarantine), key, headers (escaped already, or null) and value (binary),
-    and the named `columns` (string or binary). Raises UsageError for an event time or a Kafka partition that is wider
-    than its field. Lines equal `reference.encode`, byte for byte.
-    """
-    rows = records.num_rows
-    if rows == 0:
-        return Framed(memoryview(b""), np.zeros(1, np.int32), np.zeros((0, 4), np.uint64))
-    content = add_value(join_head(records, generation), records.column("value"))
-    times, epochs = records.column("event_ms"), records.column("leader_epoch")
-    return frame_content(content, times, epochs, contract, [records.column(name) for name in columns])
-
-
 def frame_content(
     content: pa.Array, event_ms: pa.Array, leader_epoch: pa.Array, contract: str, columns: Sequence[pa.Array]
 ) -> Framed:
-    """Return the lines of records, at least one, of this `content`. Takes and raises the same as `frame`."""
+    """Return the lines of records, at least one, of this `content`, and of one contract. Lines equal
+    `line_reference.encode`, byte for byte.
+
+    Takes `event_ms` and `leader_epoch` as integers (null in quarantine; null or negative if the broker gave none), and
+    `columns` as strings or binary. Raises UsageError for an event time that is wider than its field.
+    """
     contract_field = pa.repeat(pa.scalar(contract.encode(), pa.binary()), len(content))
     body = join_fields(content, format_time_and_epoch(event_ms, leader_epoch), contract_field)
     if columns:
@@ -170,7 +158,7 @@ def _format_hash(hashes: np.ndarray) -> np.ndarray:
 
 def _escape_nullable(field: pa.Array) -> pa.Array:
     data = bytes(get_data(field)) if field.type == pa.binary() else b""
-    for plain, written in _ESCAPES:
+    for plain, written in ESCAPES:
         if plain in data:
             field = pc.replace_substring(field, plain, written)
     return pc.fill_null(field, NULL) if field.null_count else field

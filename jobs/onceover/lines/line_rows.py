@@ -17,7 +17,7 @@ from onceover.lines.accounts import Accounts
 from onceover.lines.disjoint_units import UnitPiece
 from onceover.lines.fold import fold
 from onceover.lines.folded_window import FoldedUnit, slice_lines
-from onceover.lines.frame import get_data
+from onceover.lines.frame import as_binary, get_data
 from onceover.lines.judge import NOT_EVALUATED
 from onceover.lines.window_lines import WindowLines, hold_lines
 
@@ -36,7 +36,6 @@ SCHEMA: Final = pa.schema(
         ("contract", pa.binary()),
         ("has_columns", pa.bool_()),
         ("compacted", pa.bool_()),
-        ("position", pa.int64()),
         ("corrupt", pa.int64()),
         ("line", pa.binary()),  # its bytes, if they are wanted
         ("place", pa.int32()),  # of the ID's contract among the accounts' ones
@@ -48,7 +47,7 @@ EVALUATED: Final = "evaluated"
 
 def make_rows(piece: UnitPiece, accounts: Accounts, *, whole: bool = False) -> pa.Table:
     """Return the rows of a piece; with `whole`, the bytes of each line come too."""
-    held = hold_lines(piece.lines, piece.position, compacted=piece.compacted)
+    held = hold_lines(piece.lines, compacted=piece.compacted)
     count = len(held)
     found = records.read_records(piece.lines, np.flatnonzero(piece.lines.intact)).select(VALUE_FIELDS)
     rows = [
@@ -57,12 +56,11 @@ def make_rows(piece: UnitPiece, accounts: Accounts, *, whole: bool = False) -> p
         pa.array(held.offset),
         pa.array(held.epoch),
         pa.array(held.event_ms),
-        _as_binary(held.content),
+        as_binary(np.ascontiguousarray(held.content).view(np.uint8)),
         pa.array(held.hash.view(np.int64)),
         pa.array(held.contracts, pa.binary()).take(pa.array(held.contract)),
         pa.array(held.has_columns),
         pa.array(held.compacted),
-        pa.array(held.position),
         pa.nulls(count, pa.int64()),
         slice_lines(piece.lines) if whole else pa.nulls(count, pa.binary()),
         pa.array(_find_contracts(held, accounts)),
@@ -97,7 +95,6 @@ def _read_rows(rows: pa.Table) -> tuple[WindowLines, pa.Table]:
         contract=contract.indices.to_numpy(),
         has_columns=rows.column("has_columns").to_numpy(),
         compacted=rows.column("compacted").to_numpy(),
-        position=rows.column("position").to_numpy(),
         contracts=tuple(contract.dictionary.to_pylist()),
         corrupt=corrupt,
     )
@@ -110,10 +107,3 @@ def _find_contracts(held: WindowLines, accounts: Accounts) -> np.ndarray:
     order = np.lexsort((held.offset, held.source))
     place[order] = accounts.contract.find(held.source[order], held.offset[order])
     return np.where(place < 0, np.int32(accounts.newest), place)
-
-
-def _as_binary(content: np.ndarray) -> pa.Array:
-    rows = len(content)
-    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(16)
-    data = np.ascontiguousarray(content, np.uint32)
-    return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)])

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from onceover.lines.escapes import NULL
+from onceover.lines.escapes import NULL, UNESCAPES
 from onceover.lines.line_reference import KAFKA_TIMESTAMP
 from onceover.lines.read import Lines
 
@@ -18,7 +18,6 @@ SCHEMA = pa.schema(
         ("value", pa.binary()),
     ]
 )
-_UNESCAPES = ((rb"\\", rb"\x"), (rb"\t", b"\t"), (rb"\n", b"\n"), (rb"\r", b"\r"), (rb"\x", b"\\"))
 
 
 def read_records(lines: Lines, rows: np.ndarray) -> pa.Table:
@@ -47,6 +46,6 @@ def _slice(data: memoryview, start: np.ndarray, after: np.ndarray) -> pa.Array:
 
 def _unescape(field: pa.Array) -> pa.Array:
     is_null = pc.equal(field, pa.scalar(NULL, pa.binary()))
-    for written, plain in _UNESCAPES:
+    for written, plain in UNESCAPES:
         field = pc.replace_substring(field, written, plain)
     return pc.if_else(is_null, pa.scalar(None, pa.binary()), field)

@@ -41,10 +41,10 @@ class TypedLines:
         return len(self.lines)
 
 
-def hold_typed(lines: Lines, position: int, formats: ColumnFormats, *, compacted: bool = False) -> TypedLines:
+def hold_typed(lines: Lines, formats: ColumnFormats, *, compacted: bool = False) -> TypedLines:
     """Return what `hold_lines` does, and the columns. Lines whose columns cannot be read as their contract says have
     `has_columns` False."""
-    held = hold_lines(lines, position, compacted=compacted)
+    held = hold_lines(lines, compacted=compacted)
     intact = np.flatnonzero(lines.intact)
     typed = [formats.find_types(contract) for contract in lines.contracts]
     width = np.array([len(types or ()) for types in typed], np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -19,7 +19,7 @@ class WindowLines:
     `source` numbers generation and Kafka partition; `epoch` is the leader epoch, negative where the broker gave none;
     `content` (n x 4, uint32) is the XXH3-128 that the digest sums,
     `hash` the line's XXH3-64. `contract` indexes `contracts`. `has_columns` is False where VALUE alone gives a line's
-    columns. `position` is the line's first byte in its file; where `compacted`, in the file's text.
+    columns.
     """
 
     source: np.ndarray
@@ -31,24 +31,18 @@ class WindowLines:
     contract: np.ndarray
     has_columns: np.ndarray
     compacted: np.ndarray
-    position: np.ndarray
     contracts: tuple[bytes, ...]
     corrupt: int = 0
 
     def __len__(self) -> int:
         return len(self.source)
 
-    def select(self, rows: np.ndarray) -> WindowLines:
-        """Return these rows alone, without corrupt lines."""
-        return replace(self, corrupt=0, **{name: getattr(self, name)[rows] for name in _ARRAYS})
-
 
 _ARRAYS = tuple(each.name for each in fields(WindowLines) if each.name not in ("contracts", "corrupt"))
 
 
-def hold_lines(lines: Lines, position: int = 0, *, compacted: bool = False) -> WindowLines:
-    """Return what a repair keeps of these lines, which begin at that byte of their file, or of its text if it is
-    `compacted`."""
+def hold_lines(lines: Lines, *, compacted: bool = False) -> WindowLines:
+    """Return what a repair keeps of these lines, of text or of a compacted file."""
     rows = np.flatnonzero(lines.intact)
     return WindowLines(
         source=number_sources(lines.generation[rows], lines.kafka_partition[rows]),
@@ -60,7 +54,6 @@ def hold_lines(lines: Lines, position: int = 0, *, compacted: bool = False) -> W
         contract=lines.contract[rows],
         has_columns=~_find_left_out(lines, rows),
         compacted=np.full(len(rows), compacted),
-        position=lines.start[rows] + position,
         contracts=lines.contracts,
         corrupt=len(lines) - len(rows),
     )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
-from onceover.ledger.announcements import offer_published
 from onceover.ledger.database import Connection
+from onceover.ledger.repair_tries import offer_published
 from onceover.model.json_text import to_plain
 
 MAX_OFFERED: Final = 5_000
@@ -16,20 +15,13 @@ MAX_WINDOWS: Final = 500
 """Windows of one message: a larger request has several."""
 
 
-@dataclass(frozen=True, slots=True)
-class Announcement:
-    """Windows of one pipeline that one request published; `extra` is what the event carries, in JSON's types."""
-
-    pipeline: str
-    extra: Mapping[str, Any]
-
-
-def collect_announcements(connection: Connection, run: str) -> list[Announcement]:
-    """Return the windows that were published and not announced yet, as offered to this run."""
+def collect_announcements(connection: Connection, run: str) -> list[Mapping[str, Any]]:
+    """Return the windows that were published and not announced yet, as offered to this run: by pipeline and request,
+    what an event carries, in JSON's types."""
     return list(build_announcements(offer_published(connection, run, MAX_OFFERED)))
 
 
-def build_announcements(rows: Iterable[Mapping[str, Any]]) -> Iterable[Announcement]:
+def build_announcements(rows: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
     """Yield the announcements of published windows, which are in order of pipeline and request."""
     for (pipeline, request_id), group in groupby(rows, key=lambda row: (row["pipeline"], row["request_id"])):
         published = list(group)
@@ -50,4 +42,4 @@ def build_announcements(rows: Iterable[Mapping[str, Any]]) -> Iterable[Announcem
                 "run_id": first["run_id"],
                 "windows": windows,
             }
-            yield Announcement(pipeline, to_plain(extra))
+            yield to_plain(extra)

@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
-from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, LastBatch, Signals
+from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, Signals
 
 Values = Mapping[str, float | None]
 """Values by the label besides `pipeline`, or by "" without such a label. Unknown values (None) are left out."""
@@ -46,10 +46,6 @@ def _each(value: Callable[[KafkaPartitionProgress], float | None]) -> Callable[[
 
 def _one(value: Callable[[Signals], float | None]) -> Callable[[Signals], Values]:
     return lambda s: {"": value(s)}
-
-
-def _last(value: Callable[[LastBatch], float | None]) -> Callable[[Signals], Values]:
-    return lambda s: {"": value(s.last_batch) if s.last_batch else None}
 
 
 def _moment(moment: datetime | None) -> float | None:
@@ -138,17 +134,17 @@ METRICS: Final = (
     MetricDeclaration(
         "onceover_last_batch_scheduling_delay_seconds",
         "From the submission of the last batch that landed to its start.",
-        _last(lambda b: b.scheduling_delay),
+        _one(lambda s: s.scheduling_delay),
     ),
     MetricDeclaration(
         "onceover_last_batch_processing_seconds",
         "From the start of the last batch that landed to its landing.",
-        _last(lambda b: b.processing),
+        _one(lambda s: s.processing),
     ),
     MetricDeclaration(
         "onceover_last_batch_landed_timestamp_seconds",
         "When the last batch landed.",
-        _last(lambda b: b.landed_at.timestamp()),
+        _one(lambda s: _moment(s.landed_at)),
     ),
     MetricDeclaration(
         "onceover_windows",

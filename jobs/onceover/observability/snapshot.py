@@ -48,20 +48,12 @@ class KafkaPartitionProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class LastBatch:
-    """The last submitted batch that landed. Times are in seconds."""
-
-    scheduling_delay: float | None
-    processing: float
-    landed_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Signals:
     """Signals of a pipeline. `overdue` counts windows, `holes` offsets, `too_many` and `too_few` the records by which
     aggregates were wrong before their repair, `skipped` by measure the records of the last day that it skipped. The
     loop worked at `progress_at`; the watermark has been held since `held_since`. `log_retention` is in seconds, None if
-    Kafka's log lasts for ever; `log_until` is in Unix seconds, None also if every closed window is certified."""
+    Kafka's log lasts for ever; `log_until` is in Unix seconds, None also if every closed window is certified. Of the
+    last submitted batch that landed, `scheduling_delay` and `processing` are in seconds."""
 
     pipeline: str
     driver: DriverState
@@ -70,7 +62,6 @@ class Signals:
     held_since: datetime | None
     landed: int
     superseded: int
-    last_batch: LastBatch | None
     kafka_partitions: Mapping[int, KafkaPartitionProgress]
     windows: Mapping[WindowState, int]
     overdue: int
@@ -81,6 +72,9 @@ class Signals:
     too_many: int
     too_few: int
     skipped: Mapping[str, int] = field(default_factory=dict)
+    scheduling_delay: float | None = None
+    processing: float | None = None
+    landed_at: datetime | None = None
 
 
 def read_signals(connection: Connection, overdue_after: timedelta) -> tuple[Signals, ...]:
@@ -170,9 +164,6 @@ def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after
         held_since=row["held_since"],
         landed=row["batches_landed"],
         superseded=row["superseded"],
-        last_batch=LastBatch(row["scheduling_delay"], row["processing"], row["landed_at"])
-        if row["landed_at"]
-        else None,
         kafka_partitions={
             each.pop("kafka_partition"): KafkaPartitionProgress(**each)
             for each in connection.execute(_KAFKA_PARTITIONS, [name])
@@ -186,6 +177,9 @@ def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after
         too_many=repaired["too_many"],
         too_few=repaired["too_few"],
         skipped=count_skipped(connection, name),
+        scheduling_delay=row["scheduling_delay"],
+        processing=row["processing"],
+        landed_at=row["landed_at"],
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Protocol
 
-from onceover.lines.line_file import PlacedLine, decode_file
+from onceover.lines.line_file import decode_file, read_intact
 from onceover.lines.line_reference import Line
 from onceover.model.offsets import KafkaPartition, OffsetSet
 from onceover.quarantine.counted_ids import CountedIds
@@ -50,8 +50,8 @@ def count_by_reason(
         with closing(CountedIds()) as counted:
             corrupt = 0
             for line in decode_file(_report_progress(files.read_quarantine(day), day, size, say)):
-                if isinstance(line, PlacedLine):
-                    counted.add(line.line, None if _is_in(released_ids, line.line) else line.line.reason or "")
+                if isinstance(line, Line):
+                    counted.add(line, None if _is_in(released_ids, line) else line.reason or "")
                 else:
                     corrupt += 1
             reasons, released = counted.count()
@@ -68,15 +68,15 @@ def read_first_records(
     """Yield the first `most` matching records of these days, each ID once, in the order of the files."""
     seen: set[tuple[KafkaPartition, int]] = set()
     for day in days:
-        for line in decode_file(files.read_quarantine(day)):
-            if not isinstance(line, PlacedLine) or _is_in(released_ids, line.line) or not matches(line.line):
+        for line in read_intact(files.read_quarantine(day)):
+            if _is_in(released_ids, line) or not matches(line):
                 continue
-            at = line.line.record.source, line.line.record.offset
+            at = line.record.source, line.record.offset
             if at not in seen:
                 if len(seen) == most:
                     return
                 seen.add(at)
-                yield line.line
+                yield line
 
 
 def _is_in(ids: OffsetSet, line: Line) -> bool:

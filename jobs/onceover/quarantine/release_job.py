@@ -21,16 +21,15 @@ from onceover.context import PipelineContext
 from onceover.errors import HungSparkError, PoisonRecordError, TransientError
 from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_query import BatchQuery
-from onceover.ingest.batch_steps import StagedBatch, append_and_stage
+from onceover.ingest.batch_steps import BatchResult, StagedBatch, append_and_stage
 from onceover.ingest.contracts import keep_registered_contracts
-from onceover.ingest.micro_batch import MicroBatch, attempt
+from onceover.ingest.micro_batch import append_batch, attempt
 from onceover.ingest.sinks import SINKS
 from onceover.ledger import batches, releases
-from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.catalog import RegisteredPipeline, record_poison
 from onceover.ledger.drivers import Epoch, record_versions
 from onceover.ledger.expiries import list_expired
 from onceover.ledger.landed_offsets import read_settled
-from onceover.ledger.poison import record_poison
 from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange, span_sources, split
 from onceover.model.poison import PoisonRecord
@@ -50,7 +49,7 @@ CONFLICT = "quarantined with several contents"
 UNACCOUNTED = "of a batch that did not land"
 BYTES_A_LINE = 100
 EXPIRED = "raw of its window has expired"
-_OF_RECORD = tuple(field.split()[0] for field in SCHEMA.split(", "))
+_OF_RECORD = tuple(SCHEMA.names)
 _READ = ("intact", "event_ms", "quarantined_for", "generation", *_OF_RECORD)
 
 
@@ -128,7 +127,9 @@ class ReleaseRun:
             batch_id = batches.begin(self._connection, epoch, self._registered.contract_version, (), None, name)
             fault_point.stop_after(Step.BEGUN)
             with choose_codegen(self._spark, self._bytes):
-                staged = append_and_stage(self._connection, self._registered, batch_id, self._work(chunk), fault_point)
+                staged = append_and_stage(
+                    self._connection, self._registered, batch_id, partial(self._append, chunk), fault_point
+                )
             sink.write(staged, partial(self._land, epoch, staged, chunk, who, why), fault_point)
             fault_point.stop_after(Step.LANDED)
             batches.mark_committed(self._connection, epoch, batch_id)
@@ -139,7 +140,7 @@ class ReleaseRun:
         read, landings = staged.result.read, staged.result.landings
         releases.land_release(self._connection, epoch, staged.batch_id, read, landings, ids, who, why)
 
-    def _work(self, chunk: Sequence[OffsetRange]) -> MicroBatch:
+    def _append(self, chunk: Sequence[OffsetRange]) -> BatchResult:
         spans = span_sources(chunk)
 
         def query() -> BatchQuery:
@@ -150,7 +151,7 @@ class ReleaseRun:
             records = add_shard_ends(chosen.where("is_chosen IS NOT NULL").select(*_OF_RECORD), generation)
             return BatchQuery(self._spark, self._context, self._registered, generation, records, 2, released=True)
 
-        return MicroBatch(self._spark, self._context, query, spans, spans)
+        return append_batch(self._spark, self._context, query, spans, spans)
 
     def close(self) -> None:
         if self._judged is not None:

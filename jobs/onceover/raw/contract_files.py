@@ -104,8 +104,8 @@ def read_contracts(address: str, layout: Layout) -> Contracts | None:
 
 def _list_names(files: RawStore, layout: Layout) -> frozenset[str]:
     """List the files of contracts; leaves out those of a writer that was killed, and what is no JSON."""
-    names = files.names(layout.contract_folder)
-    return frozenset(name for name in names if name.endswith(".json") and not name.startswith("."))
+    found = files.list_files(layout.contract_folder)
+    return frozenset(name for name, _ in found if name.endswith(".json") and not name.startswith("."))
 
 
 def _parse(path: str, name: str, content: bytes) -> tuple[int, Contract, dict[KafkaPartition, int]]:

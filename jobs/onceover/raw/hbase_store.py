@@ -108,11 +108,6 @@ class HBaseStore:
         """See RawStore."""
         return HBaseReading(self._cells, lambda: self._require(path).cells, path, start, end)
 
-    def names(self, folder: str) -> list[str]:
-        """See RawStore."""
-        names = (path.removeprefix(f"{folder}/") for path in self._list_names(f"{folder}/", f"{folder}0"))
-        return [name for name in names if "/" not in name]
-
     def read(self, path: str) -> bytes | None:
         """See RawStore."""
         named = self._find(path)

@@ -15,7 +15,7 @@ import requests
 from hdfs import HdfsError
 from hdfs.client import _Request as Request
 
-from onceover.errors import BusyError, TerminalError, UnknownOutcomeError, UnreachableError
+from onceover.errors import TerminalError, UnknownOutcomeError, UnreachableError
 from onceover.raw.hdfs import (
     SmallFiles,
     get_exception_name,
@@ -122,19 +122,6 @@ class HdfsStore(SmallFiles):
     def open(self, path: str, start: int, end: int) -> Reading:
         """See RawStore."""
         return HdfsReading(self._client, self._address, self._opener, path, start, end)
-
-    def create(self, path: str, content: bytes) -> None:
-        """See RawStore."""
-        if content:
-            super().create(path, content)
-            return
-        with wrap_errors(self._address):  # an empty file needs no second name
-            try:
-                self._client.write(path, data=b"", overwrite=False)
-            except HdfsError as error:
-                if self._client.status(path, strict=False) is None:
-                    raise
-                raise BusyError(f"{path} on HDFS was written by another process at the same time; try again") from error
 
     def remove(self, path: str) -> bool:
         """See RawStore."""

@@ -70,11 +70,11 @@ class MarkerFiles:
 
     def _list_numbers(self) -> list[int]:
         """List the markers' numbers, the largest first."""
-        found = (_NAME.fullmatch(name) for name in self._store.names(self.folder))
+        found = (_NAME.fullmatch(name) for name, _ in self._store.list_files(self.folder))
         return sorted((int(match[1]) for match in found if match), reverse=True)
 
     def _delete_old(self, newest: int) -> None:
-        for name in self._store.names(self.folder):
+        for name, _ in self._store.list_files(self.folder):
             marker, scratch = _NAME.fullmatch(name), _SCRATCH.fullmatch(name)
             if (marker and int(marker[1]) <= newest - KEPT) or (scratch and int(scratch[1]) < newest):
                 self._store.remove(f"{self.folder}/{name}")

@@ -94,9 +94,6 @@ class RawStore(Protocol):
     def open(self, path: str, start: int, end: int) -> Reading:
         """Return a reader of the bytes `[start, end)`; it asks the servers when it is used."""
 
-    def names(self, folder: str) -> list[str]:
-        """List the names in the folder, in no order; none if the folder is missing."""
-
     def read(self, path: str) -> bytes | None:
         """Return a small file's content, None if the file is missing."""
 

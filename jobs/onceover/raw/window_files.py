@@ -56,11 +56,7 @@ class WindowFiles:
 
     def list_files(self) -> list[RawFile]:
         """List the pipeline's raw, windows first, in order of time; skip files of other names."""
-        windows = [
-            RawFile(self.layout.window_file(start), length, window_start=start)
-            for day, name, length in self._list_day_folders()
-            if length and (start := _parse_start(day, name)) is not None
-        ]
+        windows = [file for file in self.list_window_files() if not file.is_compacted]
         days = self.list_quarantine_days().items()
         return windows + [RawFile(self.layout.quarantine_file(day), n, quarantine_day=day) for day, n in days]
 
@@ -101,10 +97,6 @@ class WindowFiles:
         for folder, name, length in self._store.walk(self._root, *bounds):
             if (day := _parse_day(f"{folder}.log")) is not None:
                 yield day, name, length
-
-    def list_quarantine_files(self) -> list[str]:
-        """List the paths of the days' quarantine files."""
-        return [self.layout.quarantine_file(day) for day in self.list_quarantine_days()]
 
     def list_quarantine_days(self) -> dict[date, int]:
         """Return the bytes of each day's quarantine file, by day, in order."""

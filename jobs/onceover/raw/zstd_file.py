@@ -19,7 +19,7 @@ import pyarrow as pa
 import xxhash
 
 from onceover.errors import TerminalError
-from onceover.lines.chunks import CHUNK, LONGEST, Piece, cut_lines
+from onceover.lines.chunks import CHUNK, LONGEST, cut_lines
 from onceover.raw.store import Reading
 
 FRAME: Final = 16 * 1024 * 1024
@@ -51,9 +51,9 @@ def compress_lines(text: Iterable[memoryview]) -> Iterator[bytes]:
 
 def read_frames(
     open_file: Open, path: str, length: int, start: int = 0, end: int | None = None, chunk: int = CHUNK
-) -> Generator[Piece, None, None]:
+) -> Generator[memoryview, None, None]:
     """Yield the lines of the frames that begin in `[start, end)` of a file of that length, all by default, as
-    `cut_lines` does; positions are those of the text. Memory holds a frame.
+    `cut_lines` does. Memory holds a frame.
 
     Raise TerminalError, which names the file, for what `compress_lines` did not write, and what `Reading` raises.
     """
@@ -67,7 +67,6 @@ def read_frames(
     except ValueError as error:
         raise _report(path, error) from None
     ends = np.cumsum(frames["stored"], dtype=np.int64)
-    places = np.cumsum(frames["text"], dtype=np.int64) - frames["text"]
     begins = ends - frames["stored"]
     chosen = np.flatnonzero((begins >= start) & (begins < (length if end is None else end)))
     if not len(chosen):
@@ -88,8 +87,7 @@ def read_frames(
                 raise _report(path, error, number) from error
             if _hash(text) != written:
                 raise _report(path, "its hash differs", number)
-            place = int(places[number])
-            yield from cut_lines(io.BytesIO(text).readinto, place, place + text_size, chunk)
+            yield from cut_lines(io.BytesIO(text).readinto, text_size, chunk)
 
 
 def _fill_frames(text: Iterable[memoryview]) -> Iterator[bytes]:

@@ -15,10 +15,9 @@ from onceover.kafka.hole_probe import find_empty
 from onceover.kafka.log_bounds import clip_to_held
 from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
-from onceover.ledger.catalog import keep_raw_store, restore_contracts
+from onceover.ledger.catalog import keep_raw_store, record_poison, restore_contracts
 from onceover.ledger.drivers import UNKNOWN_VERSION, Epoch, as_driver, name_process, record_versions
 from onceover.ledger.log_cuts import record_cuts
-from onceover.ledger.poison import record_poison
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import RawContents, RawFile

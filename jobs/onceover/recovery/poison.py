@@ -9,7 +9,7 @@ from typing import Final
 
 from onceover.context import PipelineContext
 from onceover.lines.contract_names import name_contract
-from onceover.lines.line_file import PlacedLine, decode_file
+from onceover.lines.line_file import read_intact
 from onceover.model.contract import Contract
 from onceover.model.poison import SQL_FAILED, SQL_TOO_SLOW, PoisonRecord
 
@@ -33,10 +33,7 @@ def _search(context: PipelineContext, contracts: Sequence[Contract]) -> Iterator
     versions = {name_contract(contract, version): version for version, contract in enumerate(contracts, 1)}
     for day, length in context.files.list_quarantine_days().items():
         path = context.layout.quarantine_file(day)
-        for found in decode_file(context.files.read_bytes(path, 0, length)):
-            if not isinstance(found, PlacedLine) or found.line.contract not in versions:
-                continue
-            record, reason = found.line.record, found.line.reason or ""
-            if reason.startswith((f"{SQL_FAILED}: ", f"{SQL_TOO_SLOW}: ")):
-                version = versions[found.line.contract]
+        for line in read_intact(context.files.read_bytes(path, 0, length)):
+            version, record, reason = versions.get(line.contract), line.record, line.reason or ""
+            if version and reason.startswith((f"{SQL_FAILED}: ", f"{SQL_TOO_SLOW}: ")):
                 yield PoisonRecord(record.source, record.offset, version, reason, "as its line in quarantine says")

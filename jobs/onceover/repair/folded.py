@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from onceover.context import PipelineContext
 from onceover.ledger.extras import list_landed_spans
 from onceover.ledger.landed_offsets import LandedBytes, list_covering
-from onceover.lines.line_file import PlacedLine, decode_file
+from onceover.lines.line_file import read_intact
 from onceover.lines.line_reference import compute_digest
 from onceover.model.claim import ClaimedWindow
 from onceover.model.contract import Contracts
@@ -211,6 +211,5 @@ def read_landed(files: WindowFiles, landings: Iterable[LandedBytes]) -> Iterable
 
 def _read_records(files: WindowFiles, part: LandedBytes) -> Iterator[Record]:
     path = files.layout.window_file(part.window_start)
-    for placed in decode_file(files.read_bytes(path, part.start, part.end)):
-        if isinstance(placed, PlacedLine):
-            yield placed.line.record
+    for line in read_intact(files.read_bytes(path, part.start, part.end)):
+        yield line.record

@@ -9,7 +9,7 @@ from typing import Final
 from onceover.errors import FencedError, TerminalError
 from onceover.ledger import compactions, extras
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.certificates import Certificate, RawProof, certify
+from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.columns import count_columns, digest_columns, read_count
 from onceover.ledger.database import Connection
 from onceover.ledger.findings import note_finding, resolve_findings
@@ -95,7 +95,6 @@ def publish(
         )
         certificate = Certificate(
             window_start=start,
-            window_end=claimed.window_end,
             version=claimed.version,
             landing_set=claimed.landing_set,
             frozen_length=rebuilt.frozen_length,
@@ -103,8 +102,9 @@ def publish(
             aggregates=staged,
             who=request.who,
             why=request.why,
-            raw=RawProof(claimed.repair_id, rebuilt.lines, rebuilt.duplicates, rebuilt.by_value, before, after),
             extras=rebuilt.extras,
+            repair_id=claimed.repair_id,
+            by_value=rebuilt.by_value,
         )
         certify(connection, registered, certificate)
         if claimed.compacted is not None and rebuilt.compacted == EMPTY:  # the text alone has proved the window

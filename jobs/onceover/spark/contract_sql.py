@@ -7,8 +7,7 @@ besides, `contract_guards` refuses. `from_json` reads as `format = "json"` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, cast
@@ -44,17 +43,6 @@ def _make_frame(spark: SparkSession, value: DataType) -> DataFrame:
     return spark.createDataFrame([], StructType([StructField(name, kind) for name, kind in fields]))
 
 
-@contextmanager
-def strict_casts(spark: SparkSession) -> Iterator[None]:
-    """Analyze the block's SQL so that what has no exact result throws."""
-    before = spark.conf.get(_ANSI)
-    spark.conf.set(_ANSI, "true")
-    try:
-        yield
-    finally:
-        spark.conf.set(_ANSI, str(before))
-
-
 @lru_cache(maxsize=512)  # each step of this is a call of the JVM, by the hundred
 def read_sql(spark: SparkSession, seen: DataFrame, sql: str) -> Column:
     """Return the SQL over the columns of `seen`, by their names, for any frame that has them."""
@@ -69,9 +57,14 @@ def analyze_sql(spark: SparkSession, seen: DataFrame, sql: str) -> Any:
 
 @lru_cache(maxsize=512)
 def analyze_plan(spark: SparkSession, seen: DataFrame, sql: str) -> Any:
-    """Return the analyzed plan that selects the SQL from `seen`. Raises PySparkException for SQL that is none."""
-    with strict_casts(spark):
+    """Return the analyzed plan that selects the SQL from `seen`, in which what has no exact result throws. Raises
+    PySparkException for SQL that is none."""
+    before = spark.conf.get(_ANSI)
+    spark.conf.set(_ANSI, "true")
+    try:
         return seen.select(F.expr(sql).alias("it"))._jdf.queryExecution().analyzed()
+    finally:
+        spark.conf.set(_ANSI, str(before))
 
 
 def _rewrite(spark: SparkSession, node: Any, common: Mapping[int, Any] = MappingProxyType({})) -> Any:

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, TimestampType
 
-_ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))  # backslash first
+from onceover.lines.escapes import ESCAPES
 
 
 def format_copy_lines(aggregated: DataFrame, names: Sequence[str]) -> Iterator[str]:
@@ -29,8 +29,8 @@ def format_copy_lines(aggregated: DataFrame, names: Sequence[str]) -> Iterator[s
 def _format_value(rows: DataFrame, name: str) -> Column:
     text = F.col(name).cast("string")
     if isinstance(rows.schema[name].dataType, StringType):
-        for plain, written in _ESCAPES:
-            text = F.replace(text, F.lit(plain), F.lit(written))
+        for plain, written in ESCAPES:
+            text = F.replace(text, F.lit(plain.decode()), F.lit(written.decode()))
     elif isinstance(rows.schema[name].dataType, TimestampType):
         text = F.concat(text, F.lit("+00"))  # the session's zone is UTC, PostgreSQL's may be another
     return F.coalesce(text, F.lit("\\N"))

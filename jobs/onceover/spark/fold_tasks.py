@@ -21,7 +21,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from onceover.errors import OnceoverError, TerminalError
 from onceover.lines import disjoint_units
 from onceover.lines.accounts import MAX_RUNS, Accounts
-from onceover.lines.chunks import CHUNK, Piece
+from onceover.lines.chunks import CHUNK
 from onceover.lines.disjoint_units import FilePiece, UnitPiece, cut_units
 from onceover.lines.folded_window import OF_LINE, FoldedUnit, fold_units
 from onceover.lines.grouping import Grouping
@@ -65,7 +65,7 @@ Outcome = WindowSummary | str | None
 class LineReader(Protocol):
     """Reads a file's lines to its frozen length, as `FrozenFiles` does."""
 
-    def read_lines(self, path: str, length: int, chunk: int) -> Generator[Piece, None, None]: ...
+    def read_lines(self, path: str, length: int, chunk: int) -> Generator[memoryview, None, None]: ...
 
 
 Run = Callable[[LineReader, Sequence[WindowFile]], Iterator[pa.RecordBatch]]

@@ -67,7 +67,7 @@ def _read_task(
     files: FrozenFiles, splits: Sequence[tuple[LineFile, int, int]], columns: Sequence[str], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     for file, start, end in splits:
-        for _, text in files.read_split(file.path, start, end, file.length):
+        for text in files.read_split(file.path, start, end, file.length):
             lines = read(text)
             window = pa.array(np.full(len(lines), file.window_ms, np.int64))
             yield pa.RecordBatch.from_arrays([window, *read_fields(lines, columns)], schema=schema)

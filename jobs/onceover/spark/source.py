@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from onceover.errors import OffsetRangeError
 from onceover.kafka.guarded_read import read_range, read_with_care
@@ -29,15 +30,11 @@ from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import OffsetRange
 from onceover.spark.python_worker import freeze_modules
 
-__all__ = ["HEADED", "RECORD", "SCHEMA", "KafkaSource", "add_shard_ends", "name_shards", "read_ranges", "read_shards"]
-
-RECORD = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, headers BINARY, value BINARY"
-_RECORD = [field.split()[0] for field in RECORD.split(", ")]
-HEADED = f"{RECORD.replace('headers BINARY, ', '')}, leader_epoch INT, head BINARY"
+SCHEMA: Final = from_arrow_schema(pa.schema([*READ, *((half, pa.int64()) for half in HALVES)]))
+_HEADED: Final = pa.schema([*(field for field in READ if field.name != "headers"), ("head", pa.binary())])
+HEADED: Final = from_arrow_schema(_HEADED)
 """What the contract's SQL sees of a record, its leader epoch, and the bytes of its line before VALUE."""
-_FIELDS: Final = [field.split()[0] for field in HEADED.split(", ")]
 _SHARDS: Final = "onceover.shards"  # a local property of Spark, which tasks see
-SCHEMA = f"{RECORD}, leader_epoch INT, {', '.join(f'{half} BIGINT' for half in HALVES)}"
 
 
 def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[OffsetRange]) -> DataFrame:
@@ -127,12 +124,11 @@ def _read_shard(
         read = read.add(records, head)
         yield _add_head(records, head)
     ended = {"kafka_partition": kafka_partition, "offset": END_OFFSET, "kafka_timestamp": -1}
-    schema = pa.schema([*(READ.field(name) for name in _FIELDS[:-1]), ("head", pa.binary())])
-    yield pa.RecordBatch.from_pylist([{**ended, "head": read.as_bytes()}], schema)
+    yield pa.RecordBatch.from_pylist([{**ended, "head": read.as_bytes()}], _HEADED)
 
 
 def _add_head(records: pa.RecordBatch, head: pa.Array) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([*(records.column(name) for name in _FIELDS[:-1]), head], _FIELDS)
+    return pa.RecordBatch.from_arrays([*(records.column(name) for name in _HEADED.names[:-1]), head], _HEADED.names)
 
 
 def add_shard_ends(records: DataFrame, generation: str) -> DataFrame:
@@ -155,7 +151,7 @@ def add_shard_ends(records: DataFrame, generation: str) -> DataFrame:
         for batch in batches:
             yield _add_head(batch, join_head(batch, generation))
 
-    return records.select(*_RECORD, "leader_epoch").mapInArrow(add_heads, HEADED).unionByName(ends)
+    return records.select(*READ.names).mapInArrow(add_heads, HEADED).unionByName(ends)
 
 
 def _add_halves(records: pa.RecordBatch, generation: str) -> pa.RecordBatch:

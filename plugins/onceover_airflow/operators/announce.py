@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any
 
 from airflow.sdk import BaseOperator, Context
@@ -31,8 +31,8 @@ class AnnounceOperator(BaseOperator):
             raise AirflowSkipException("no window was published since the last announcement")
         windows: dict[str, int] = {}
         # Of several events that a task adds to one asset through an alias, Airflow keeps the first.
-        for pipeline, group in groupby(announcements, key=attrgetter("pipeline")):
-            published: Any = [dict(each.extra) for each in group]
+        for pipeline, group in groupby(announcements, key=itemgetter("pipeline")):
+            published: Any = list(group)
             context["outlet_events"][PUBLISHED].add(pipeline_asset(pipeline), extra={"published": published})
             windows[pipeline] = sum(len(each["windows"]) for each in published)
         for pipeline, count in windows.items():
@@ -45,7 +45,7 @@ class MarkAnnouncedOperator(BaseOperator):
 
     def execute(self, context: Context) -> int:
         from onceover.context import open_ledger
-        from onceover.ledger.announcements import mark_announced
+        from onceover.ledger.repair_tries import mark_announced
 
         with open_ledger("announce") as ledger:
             return mark_announced(ledger, context["dag_run"].run_id)

@@ -4,45 +4,33 @@ the daily proof of one window as one task."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover.errors import TerminalError
+from onceover_airflow.pipeline_operator import PipelineOperator
 from onceover_airflow.requester import name_requester
-from onceover_airflow.run_request import RunRequest, chosen_name
+from onceover_airflow.run_request import choose_range, chosen_name
 from onceover_airflow.spark_job import SparkJobOperator
 from onceover_airflow.tables import format_table, shorten
-from onceover_airflow.windows import DataInterval
 
 
-class AskAuditOperator(BaseOperator):
+class AskAuditOperator(PipelineOperator):
     """Records the request for an audit of the form's range, or of everything that the log still holds. Returns the
     audit's id; skips a pipeline that has not run yet."""
 
-    template_fields: Sequence[str] = ("pipeline",)
-
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        kwargs.setdefault("execution_timeout", timedelta(minutes=10))
-        super().__init__(map_index_template="{{ task.pipeline }}", **kwargs)
-        self.pipeline = pipeline
-
     def execute(self, context: Context) -> int:
         from onceover.audit import service as audit_service
-        from onceover.context import open_pipeline
         from onceover.detection.future_range import reject_future_range
 
         run, params = context["dag_run"], context["params"]
         start = end = None
-        with open_pipeline(chosen_name(self.pipeline), "audit") as opened:
+        with self.open("audit") as opened:
             if params.get("from") or params.get("to"):
-                minutes = opened.pipeline.contract.window_minutes
-                request = RunRequest.from_run(params, DataInterval(None, None), minutes=minutes, reason_needed=False)
-                if request.window_range is not None:
-                    reject_future_range(opened, request.window_range)
-                    start, end = request.window_range.start, request.window_range.end
+                chosen = reject_future_range(opened, choose_range(params, opened.pipeline.contract.window_minutes))
+                start, end = chosen.start, chosen.end
             audit_id = audit_service.request_audit(opened, "log", start=start, end=end, who=name_requester(run))
         if audit_id is None:
             raise AirflowSkipException(f"pipeline {opened.name} has not run yet, so there is nothing to audit")
@@ -52,20 +40,20 @@ class AskAuditOperator(BaseOperator):
 class AuditOperator(SparkJobOperator):
     """Runs jobs/audit.py. Returns the counts of the result; red if Kafka, raw and the aggregates differ."""
 
+    job = "audit"
     template_fields: Sequence[str] = (*SparkJobOperator.template_fields, "audit_id")
 
-    def __init__(self, *, pipeline: str, audit_id: object, **kwargs: Any) -> None:
-        super().__init__(pipeline=pipeline, job="audit", **kwargs)
+    def __init__(self, *, audit_id: object, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.audit_id = audit_id
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         from onceover.audit import service as audit_service
-        from onceover.context import open_pipeline
 
         audit_id = int(str(self.audit_id))
         self.set_command("audit", audit_id)
         super().execute(context)
-        with open_pipeline(chosen_name(self.pipeline), "audit") as opened:
+        with self.open("audit") as opened:
             result = dict(audit_service.require_result(opened, audit_id))
         differing = [row for row in result["rows"] if not row["equal"]]
         counts = {name: result[name] for name in ("windows", "differing", "offsets", "records", "unaccounted")}
@@ -87,16 +75,14 @@ class VerifyOperator(SparkJobOperator):
     is cleared. Returns the result; red if the window differs from its certificate. Skips a pipeline without a certified
     window that is small enough."""
 
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(pipeline=pipeline, job="audit", **kwargs)
+    job = "audit"
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         from onceover.audit import service as audit_service
-        from onceover.context import open_pipeline
         from onceover.model.window import format_moment
 
         name, run = chosen_name(self.pipeline), context["dag_run"]
-        with open_pipeline(name, "verify") as opened:
+        with self.open("verify") as opened:
             audit_id = audit_service.request_sample(opened, str(run.run_id), name_requester(run))
             if audit_id is None:
                 raise AirflowSkipException(f"pipeline {name} has no certified window to verify, or none that is small")

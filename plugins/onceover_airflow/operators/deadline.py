@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 
 from onceover.errors import TerminalError
 from onceover.model.window import format_moment
 from onceover_airflow.page_links import PipelineLink, link_window
-from onceover_airflow.run_request import chosen_name
+from onceover_airflow.pipeline_operator import PipelineOperator
 
 
-class DeadlineOperator(BaseOperator):
+class DeadlineOperator(PipelineOperator):
     """Turns red if windows of the pipeline are not certified within its deadline: once for each window, so that the
     notifier reports it once."""
 
-    template_fields: Sequence[str] = ("pipeline",)
     operator_extra_links = (PipelineLink(),)
 
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.pipeline = pipeline
-
     def execute(self, context: Context) -> None:
-        from onceover.context import open_pipeline
         from onceover.detection import deadlines
 
-        with open_pipeline(chosen_name(self.pipeline), "deadlines") as opened:
+        with self.open("deadlines") as opened:
             name, windows = opened.name, deadlines.list_overdue(opened)
         if windows:
             link = link_window(name, format_moment(windows[0].window_start))

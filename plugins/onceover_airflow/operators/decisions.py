@@ -5,42 +5,31 @@ Each is one short task over the function that the command line calls; who did it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 
 from onceover.errors import UsageError
 from onceover.model.dag_run import DagRun
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import parse_range as parse_offsets
-from onceover.model.window import WindowRange, parse_window
 from onceover_airflow.params import LOSSES
+from onceover_airflow.pipeline_operator import PipelineOperator
 from onceover_airflow.requester import name_requester
 from onceover_airflow.run_request import (
-    RunRequest,
-    chosen_name,
+    choose_range,
     read_flag,
+    read_param,
     read_reason,
     require_reason,
     require_text,
 )
-from onceover_airflow.windows import DataInterval
 
 
-class _DecisionOperator(BaseOperator):
-    template_fields: Sequence[str] = ("pipeline",)
-
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.pipeline = pipeline
-
-
-class AcceptLossOperator(_DecisionOperator):
+class AcceptLossOperator(PipelineOperator):
     """Declares offsets lost, and names the windows that may lack their records, as `onceover accept-loss`."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from onceover.context import open_pipeline
         from onceover.detection.future_range import reject_future_range
         from onceover.detection.holes import accept_loss
         from onceover.explain.actions import describe_accepted_loss
@@ -50,32 +39,28 @@ class AcceptLossOperator(_DecisionOperator):
         if kind not in LOSSES:
             raise UsageError(f"'kind' is {kind[:40]!r}; choose one of {', '.join(LOSSES)}")
         span = parse_offsets(require_text(params, "offsets"))
-        with open_pipeline(chosen_name(self.pipeline), "accept-loss") as opened:
-            chosen = choose_range(params, opened.pipeline.contract.window_minutes)
-            windows = reject_future_range(opened, chosen)
+        with self.open("accept-loss") as opened:
+            windows = reject_future_range(opened, choose_range(params, opened.pipeline.contract.window_minutes))
             opened.require_same_contract()
             lost, reopened = accept_loss(opened, span, windows, who, reason, unreadable=kind == "unreadable")
-        self.log.info("%s", describe_accepted_loss(span.source, lost, reopened, chosen))
+        self.log.info("%s", describe_accepted_loss(span.source, lost, reopened, windows))
         offsets = sum(map(len, lost))
         return {"pipeline": opened.name, "offsets": offsets, "ranges": len(lost), "reopened": len(reopened)}
 
 
-class RestoreOperator(_DecisionOperator):
+class RestoreOperator(PipelineOperator):
     """Puts rows that a repair replaced back into the aggregates, as `onceover restore`; the window is blocked."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from onceover.context import open_pipeline
-        from onceover.detection.future_range import reject_future_range
+        from onceover.detection.future_range import resolve_window
         from onceover.explain.actions import describe_restore
         from onceover.repair.revisions import restore_revision
 
         params, run = context["params"], context["dag_run"]
-        reason, revision = require_reason(params, "a restore"), params.get("revision")
-        if revision is not None and (isinstance(revision, bool) or not isinstance(revision, int)):
-            raise UsageError(f"'revision' is a {type(revision).__name__}; give a whole number, or leave it out")
-        with open_pipeline(chosen_name(self.pipeline), "restore") as opened:
-            chosen = choose_window(params, opened.pipeline.contract.window_minutes)
-            (window,) = reject_future_range(opened, chosen)
+        reason = require_reason(params, "a restore")
+        revision = read_param(params, "revision", int, "give a whole number, or leave it out")
+        with self.open("restore") as opened:
+            window = resolve_window(opened, require_text(params, "window"))
             opened.require_own_root()
             known = opened.read_registration()
             of_run = DagRun(run.dag_id, run.run_id)
@@ -87,11 +72,10 @@ class RestoreOperator(_DecisionOperator):
         return {"pipeline": opened.name, "window": str(window), **result}
 
 
-class TakeOperator(_DecisionOperator):
+class TakeOperator(PipelineOperator):
     """Takes windows for a ticket, or releases them, as `onceover take`."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from onceover.context import open_pipeline
         from onceover.detection.future_range import cut_future_range
         from onceover.explain.actions import describe_taking
         from onceover.ledger import takings
@@ -102,7 +86,7 @@ class TakeOperator(_DecisionOperator):
         if release and params.get("ticket"):
             raise UsageError("'release' releases windows for which no ticket is named: clear 'ticket', or 'release'")
         ticket = None if release else clean_ticket(require_text(params, "ticket"))
-        with open_pipeline(chosen_name(self.pipeline), "take") as opened:
+        with self.open("take") as opened:
             span = cut_future_range(opened, choose_range(params, opened.pipeline.contract.window_minutes))
             of_range = (opened.ledger, opened.read_registration().name, span, who)
             if ticket is None:
@@ -112,17 +96,3 @@ class TakeOperator(_DecisionOperator):
         verb = "released" if ticket is None else "taken"
         self.log.info("%s", describe_taking(verb, windows, others))
         return {"pipeline": opened.name, verb: windows, "from": sorted({each.who for each in others})}
-
-
-def choose_window(params: Mapping[str, Any], minutes: int) -> WindowRange:
-    """Return the one window that the form names, as a range. Raise UsageError for a time at which none starts."""
-    window = parse_window(require_text(params, "window"), minutes)
-    return WindowRange(window.start, window.end, minutes)
-
-
-def choose_range(params: Mapping[str, Any], minutes: int) -> WindowRange:
-    """Return the range that the form names. Raise UsageError for a malformed one."""
-    chosen = RunRequest.from_run(params, DataInterval(None, None), minutes=minutes, reason_needed=False).window_range
-    if chosen is None:
-        raise UsageError("this run names no windows; give 'from' and 'to'")
-    return chosen

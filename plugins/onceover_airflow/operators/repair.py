@@ -9,16 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover.errors import BusyError, TerminalError
 from onceover.explain.plan import describe_plan
 from onceover.model.dag_run import DagRun
 from onceover.model.json_text import to_plain
-from onceover.model.window import WindowRange, format_moment
+from onceover.model.window import Window, WindowRange, format_moment
 from onceover_airflow.metrics import count
 from onceover_airflow.page_links import RunLink, link_window
+from onceover_airflow.pipeline_operator import PipelineOperator
 from onceover_airflow.requester import name_requester
 from onceover_airflow.run_check import make_run_check
 from onceover_airflow.run_request import RunRequest, chosen_name
@@ -35,30 +36,27 @@ Scope = Literal["ledger", "run"]
 """`ledger`: every window in the ledger that is not certified. `run`: the windows that this run requests."""
 
 
-class DetectOperator(BaseOperator):
+class DetectOperator(PipelineOperator):
     """Judges windows, certifies the right ones from the ledger, and requests a repair of the failed ones.
 
     Returns the detection as a dictionary; its `request_id` is None when there is nothing to repair. A dry run writes
     nothing and returns `plan`, one row a window.
     """
 
-    template_fields: Sequence[str] = ("pipeline",)
     operator_extra_links = (RunLink(),)
 
-    def __init__(self, *, pipeline: str, scope: Scope, reason_needed: bool = False, **kwargs: Any) -> None:
-        super().__init__(map_index_template="{{ task.pipeline }}", **kwargs)
-        self.pipeline = pipeline
+    def __init__(self, *, scope: Scope, reason_needed: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.scope = scope
         self.reason_needed = reason_needed
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from onceover.context import open_pipeline
         from onceover.detection import service as detection_service
         from onceover.detection.future_range import cut_future_range
         from onceover.detection.plan import plan_repair
 
         run, request = context["dag_run"], RunRequest()
-        with open_pipeline(chosen_name(self.pipeline), "detect") as opened:
+        with self.open("detect") as opened:
             if self.scope == "run":
                 request = RunRequest.from_run(
                     context["params"],
@@ -81,7 +79,7 @@ class DetectOperator(BaseOperator):
                 still_runs=make_run_check(context) if self.scope == "ledger" else None,
             )
         logged = self._log_detection(opened.name, to_plain(detection))
-        return logged | name_range(request.window_range)
+        return logged | (name_bounds(request.window_range) if request.window_range else {})
 
     def _cut(self, request: RunRequest, chosen: WindowRange) -> RunRequest:
         if chosen != request.window_range:
@@ -113,44 +111,40 @@ class DetectOperator(BaseOperator):
         return shorten(detection)
 
 
-class NeededOperator(BaseOperator):
-    """Skips the repair, and with it the wait for Spark's pool, when nothing was requested."""
+class _FollowingOperator(PipelineOperator):
+    """A task after a detection, whose result it gets."""
 
     template_fields: Sequence[str] = ("pipeline", "detection")
 
-    def __init__(self, *, pipeline: str, detection: object, **kwargs: Any) -> None:
-        super().__init__(map_index_template="{{ task.pipeline }}", **kwargs)
-        self.pipeline = pipeline
+    def __init__(self, *, detection: object, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.detection = detection
+
+
+class NeededOperator(_FollowingOperator):
+    """Skips the repair, and with it the wait for Spark's pool, when nothing was requested."""
 
     def execute(self, context: Context) -> None:
         if parse_request_id(self.detection) is None:
             raise AirflowSkipException(f"nothing to repair in {self.pipeline}; no Spark application was started")
 
 
-class RepairOperator(SparkJobOperator):
+class RepairOperator(_FollowingOperator, SparkJobOperator):
     """Runs jobs/repair.py for one request: one Spark application for all its windows. Skips when there is no request.
 
     A second run of the same request finds nothing to do.
     """
 
+    job = "repair"
     template_fields: Sequence[str] = (*SparkJobOperator.template_fields, "detection")
     operator_extra_links = (RunLink(),)
-
-    def __init__(self, *, pipeline: str, detection: object, **kwargs: Any) -> None:
-        super().__init__(pipeline=pipeline, job="repair", **kwargs)
-        self.detection = detection
 
     def execute(self, context: Context) -> None:
         request = parse_request_id(self.detection)
         if request is None:
             raise AirflowSkipException(f"nothing to repair in {self.pipeline}; no Spark application was started")
-        self.prepare(request)
-        super().execute(context)
-
-    def prepare(self, request: int) -> None:
-        """Set the command: an argument list, never a shell line, with nothing secret in it."""
         self.set_command("request", request)
+        super().execute(context)
 
     def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage[Any, Any]:
         """Return the lineage of what was published; OpenLineage's provider calls this after success and failure."""
@@ -159,26 +153,19 @@ class RepairOperator(SparkJobOperator):
         return lineage_facets(chosen_name(self.pipeline), parse_request_id(self.detection))
 
 
-class ConfirmOperator(BaseOperator):
+class ConfirmOperator(_FollowingOperator):
     """Re-reads the windows that a request published. Red only if some are newly blocked, or revoked as they differ; for
     a requested range, that is left to CheckRangeOperator."""
 
-    template_fields: Sequence[str] = ("pipeline", "detection")
     operator_extra_links = (RunLink(),)
 
-    def __init__(self, *, pipeline: str, detection: object, **kwargs: Any) -> None:
-        super().__init__(map_index_template="{{ task.pipeline }}", **kwargs)
-        self.pipeline = pipeline
-        self.detection = detection
-
     def execute(self, context: Context) -> dict[str, Any]:
-        from onceover.context import open_pipeline
         from onceover.repair import confirmation
 
         request = parse_request_id(self.detection)
         if request is None:
             raise AirflowSkipException(f"nothing was repaired in {self.pipeline}, so there is nothing to confirm")
-        with open_pipeline(chosen_name(self.pipeline), "confirm") as opened:
+        with self.open("confirm") as opened:
             done = confirmation.confirm(opened, request)
         count(done)
         result: dict[str, Any] = to_plain(done)
@@ -194,27 +181,20 @@ class ConfirmOperator(BaseOperator):
         return shorten(result)
 
 
-class CheckRangeOperator(BaseOperator):
+class CheckRangeOperator(_FollowingOperator):
     """Turns red unless each closed window of the run's range is confirmed, or needed nothing; names the others.
 
     Raises BusyError, which is retried, while another repair holds some of them, or they are to be judged again."""
 
-    template_fields: Sequence[str] = ("pipeline", "detection")
     operator_extra_links = (RunLink(),)
 
-    def __init__(self, *, pipeline: str, detection: object, **kwargs: Any) -> None:
-        super().__init__(map_index_template="{{ task.pipeline }}", **kwargs)
-        self.pipeline = pipeline
-        self.detection = detection
-
     def execute(self, context: Context) -> dict[str, Any]:
-        from onceover.context import open_pipeline
         from onceover.repair import confirmation, range_outcome
 
         request, bounds = parse_request_id(self.detection), read_range(self.detection)
         if bounds is None:
             raise AirflowSkipException(f"nothing was repaired in {self.pipeline}: it was a dry run")
-        with open_pipeline(chosen_name(self.pipeline), "check") as opened:
+        with self.open("check") as opened:
             requested = WindowRange.parse(*bounds, opened.pipeline.contract.window_minutes)
             done = None if request is None else confirmation.confirm(opened, request)
             outcome = range_outcome.judge_range(opened, requested, done)
@@ -227,11 +207,9 @@ class CheckRangeOperator(BaseOperator):
         return shorten(to_plain(outcome))
 
 
-def name_range(window_range: WindowRange | None) -> dict[str, str]:
-    """Return the bounds of a run's range for its later tasks, empty without a range."""
-    if window_range is None:
-        return {}
-    return {"from": format_moment(window_range.start), "to": format_moment(window_range.end)}
+def name_bounds(chosen: Window | WindowRange) -> dict[str, str]:
+    """Return the bounds of a run's window or range for its later tasks."""
+    return {"from": format_moment(chosen.start), "to": format_moment(chosen.end)}
 
 
 def read_range(detection: object) -> tuple[str, str] | None:

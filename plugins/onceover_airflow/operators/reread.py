@@ -8,11 +8,10 @@ from airflow.sdk import Context
 
 from onceover.errors import TerminalError
 from onceover.model.window import format_moment
-from onceover_airflow.operators.decisions import choose_window
-from onceover_airflow.operators.repair import name_range
+from onceover_airflow.operators.repair import name_bounds
 from onceover_airflow.page_links import RunLink, link_window
 from onceover_airflow.requester import name_requester
-from onceover_airflow.run_request import chosen_name, require_reason
+from onceover_airflow.run_request import chosen_name, require_reason, require_text
 from onceover_airflow.spark_job import SparkJobOperator
 
 
@@ -20,31 +19,27 @@ class RereadOperator(SparkJobOperator):
     """Runs jobs/reread.py: finds what raw of the form's window has lost, and asks that Kafka is read again for it, as
     `onceover reread`. Returns the request of the window's repair and the range; red if Kafka holds none of it."""
 
+    job = "reread"
     operator_extra_links = (RunLink(),)
 
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(pipeline=pipeline, job="reread", **kwargs)
-
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
-        from onceover.context import open_pipeline
-        from onceover.detection.future_range import reject_future_range
+        from onceover.detection.future_range import resolve_window
         from onceover.ledger.request_list import find_run_requests
 
         params, run, name = context["params"], context["dag_run"], chosen_name(self.pipeline)
         reason = require_reason(params, "a reread")
-        with open_pipeline(name, "reread") as opened:
-            chosen = choose_window(params, opened.pipeline.contract.window_minutes)
-            (window,) = reject_future_range(opened, chosen)
+        with self.open("reread") as opened:
+            window = resolve_window(opened, require_text(params, "window"))
             before = len(find_run_requests(opened.ledger, run.dag_id, run.run_id))
         # A run's ID may begin with a hyphen, as an option does.
         kept = {"who": name_requester(run), "why": reason, "dag": run.dag_id, "run": run.run_id}
         self.set_command("window", window, *(f"--{option}={value}" for option, value in kept.items()))
         super().execute(context)
-        with open_pipeline(name, "reread") as opened:
+        with self.open("reread") as opened:
             requests = find_run_requests(opened.ledger, run.dag_id, run.run_id)
         if len(requests) == before:
             raise TerminalError(
                 f"{name}: what raw of window {window} lacks is in neither place, raw or Kafka; bring the window "
                 f"file back from a backup, and repair the window{link_window(name, format_moment(window.start))}"
             )
-        return {"pipeline": name, "request_id": requests[-1]["request_id"], **name_range(chosen)}
+        return {"pipeline": name, "request_id": requests[-1]["request_id"], **name_bounds(window)}

@@ -3,42 +3,36 @@ joined."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 
 from onceover.model.json_text import to_plain
 from onceover.model.window import format_moment, format_second
+from onceover_airflow.pipeline_operator import PipelineOperator
 from onceover_airflow.requester import name_requester
-from onceover_airflow.run_request import RunRequest, chosen_name
+from onceover_airflow.run_request import read_flag, read_reason
 from onceover_airflow.tables import XCOM_ROWS, format_table
 
 if TYPE_CHECKING:
     from onceover.retention.service import ExpiryDue
 
 
-class ExpireOperator(BaseOperator):
+class ExpireOperator(PipelineOperator):
     """Does what `onceover retention` does and logs the expired files. Skips a pipeline that keeps raw for ever or has
     not run yet; a dry run only lists.
 
     Green even if a running ingest has still to move files away: ingest continues between its batches by itself.
     """
 
-    template_fields: Sequence[str] = ("pipeline",)
-
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.pipeline = pipeline
-        self._last_progress = ""
+    _last_progress = ""
 
     def execute(self, context: Context) -> dict[str, Any] | None:
-        from onceover.context import open_pipeline
         from onceover.explain.actions import describe_expiry
         from onceover.retention import service as retention_service
 
-        with open_pipeline(chosen_name(self.pipeline), "retention") as opened:
+        with self.open("retention") as opened:
             name = opened.name
             if opened.pipeline.storage.retention_ms is None:
                 self.log.info("%s keeps raw for ever: its TOML has no `retention` under [storage]", name)
@@ -46,12 +40,13 @@ class ExpireOperator(BaseOperator):
             if not opened.is_registered():
                 self.log.info("%s has not run yet, so there is nothing to expire", name)
                 return None
-            request, run = RunRequest.from_form(context["params"]), context["dag_run"]
-            who, why = name_requester(run), request.reason or f"{run.dag_id}, run {run.run_id}"
+            params, run = context["params"], context["dag_run"]
+            dry_run = read_flag(params, "dry_run")
+            who, why = name_requester(run), read_reason(params) or f"{run.dag_id}, run {run.run_id}"
             listed = retention_service.plan_expiry(opened)
-            what = "dry run, nothing is written; would expire" if request.dry_run else "expiring"
+            what = "dry run, nothing is written; would expire" if dry_run else "expiring"
             self.log.info("%s: %s, for %s, because: %s\n%s", name, what, who, why, _files(listed))
-            if request.dry_run:
+            if dry_run:
                 self.log.info("%s: %s", name, "; ".join(describe_expiry(listed, None)))
                 return {**to_plain(listed), "dry_run": True}
             expired = retention_service.expire(opened, listed, who, why, self._log_progress)
@@ -65,22 +60,15 @@ class ExpireOperator(BaseOperator):
             self.log.info("%s", text)
 
 
-class RollUpOperator(BaseOperator):
+class RollUpOperator(PipelineOperator):
     """Does what `onceover ledger roll-up` does. Skips a pipeline that has not run yet; a dry run only counts."""
 
-    template_fields: Sequence[str] = ("pipeline",)
-
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.pipeline = pipeline
-
     def execute(self, context: Context) -> dict[str, Any] | None:
-        from onceover.context import open_pipeline
         from onceover.explain.actions import describe_rollup
         from onceover.retention.rollup import roll_up_batches
 
-        dry_run = RunRequest.from_form(context["params"]).dry_run
-        with open_pipeline(chosen_name(self.pipeline), "roll-up") as opened:
+        dry_run = read_flag(context["params"], "dry_run")
+        with self.open("roll-up") as opened:
             if not opened.is_registered():
                 self.log.info("%s has not run yet, so the ledger has no batches of it", opened.name)
                 return None

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 
 from onceover.errors import BusyError, TerminalError
 from onceover.model.json_text import to_plain
 from onceover_airflow.page_links import PipelineLink, link_window
-from onceover_airflow.run_request import chosen_name
+from onceover_airflow.pipeline_operator import PipelineOperator
 from onceover_airflow.tables import evidence_table, format_table, shorten
 
 
-class SweepOperator(BaseOperator):
+class SweepOperator(PipelineOperator):
     """Compares every certified window of a pipeline with its certificate.
 
     Red if a window differs: its raw file or rows were changed from outside. Red once for each, since a differing window
@@ -22,18 +21,12 @@ class SweepOperator(BaseOperator):
     Raises BusyError, to be retried, if a batch in flight may explain the difference.
     """
 
-    template_fields: Sequence[str] = ("pipeline",)
     operator_extra_links = (PipelineLink(),)
 
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.pipeline = pipeline
-
     def execute(self, context: Context) -> dict[str, Any]:
-        from onceover.context import open_pipeline
         from onceover.detection import sweep
 
-        with open_pipeline(chosen_name(self.pipeline), "sweep") as opened:
+        with self.open("sweep") as opened:
             name, swept = opened.name, sweep.sweep_pipeline(opened, say=self._log_progress)
         result: dict[str, Any] = to_plain(swept)
         counts = {key: value for key, value in result.items() if isinstance(value, int)}

@@ -7,7 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import JSONResponse
 
-from onceover.explain import page as explain
+from onceover.explain.page.history import list_holes, read_history
+from onceover.explain.page.numbers import read_numbers
+from onceover.explain.page.pipelines import list_pipelines
+from onceover.explain.page.run import read_request, read_run
+from onceover.explain.page.strip import read_strip
+from onceover.explain.page.trouble import list_trouble
+from onceover.explain.page.window import read_window
 from onceover.ledger.windows import WindowState
 from onceover.model.json_text import to_plain
 from onceover.model.window import parse_moment, parse_window
@@ -23,14 +29,14 @@ MomentIfAny = Annotated[str | None, Query(max_length=40)]
 @router.get("/pipelines")
 def answer_pipelines() -> JSONResponse:
     with read_ledger() as ledger:
-        return _answer(explain.list_pipelines(ledger))
+        return _answer(list_pipelines(ledger))
 
 
 @router.get("/p/{pipeline}/strip")
 def answer_strip(pipeline: str, start: Annotated[str, Query(alias="from")], to: Moment) -> JSONResponse:
     """The state of every window in [from, to), a letter each."""
     with read_pipeline(pipeline) as context:
-        return _answer(explain.read_strip(context.ledger, context.name, parse_moment(start), parse_moment(to)))
+        return _answer(read_strip(context.ledger, context.name, parse_moment(start), parse_moment(to)))
 
 
 @router.get("/p/{pipeline}/trouble")
@@ -43,7 +49,7 @@ def answer_trouble(
     """Unbroken ranges of windows that are wrong for the same reason."""
     with read_pipeline(pipeline) as context:
         after_moment = parse_moment(after) if after else None
-        return _answer(explain.list_trouble(context.ledger, context.name, state, after_moment, limit))
+        return _answer(list_trouble(context.ledger, context.name, state, after_moment, limit))
 
 
 @router.get("/p/{pipeline}/w/{window}")
@@ -51,7 +57,7 @@ def answer_window(pipeline: str, window: str) -> JSONResponse:
     """One window, as `onceover explain --json` has it."""
     with read_pipeline(pipeline) as context:
         chosen = parse_window(window, context.pipeline.contract.window_minutes)
-        return _answer(explain.read_window(context, chosen))
+        return _answer(read_window(context, chosen))
 
 
 @router.get("/p/{pipeline}/w/{window}/numbers", dependencies=[Depends(RECORDS_READER)])
@@ -59,7 +65,7 @@ def answer_numbers(pipeline: str, window: str, repair: int | None = None) -> JSO
     """The window's measures by key before and after a repair."""
     with read_pipeline(pipeline) as context:
         chosen = parse_window(window, context.pipeline.contract.window_minutes)
-        return _answer(explain.read_numbers(context.ledger, context.name, chosen.start, repair))
+        return _answer(read_numbers(context.ledger, context.name, chosen.start, repair))
 
 
 @router.get("/p/{pipeline}/plan")
@@ -74,7 +80,7 @@ def answer_plan(
 @router.get("/p/{pipeline}/holes")
 def answer_holes(pipeline: str) -> JSONResponse:
     with read_pipeline(pipeline) as context:
-        return _answer(explain.list_holes(context.ledger, context.name))
+        return _answer(list_holes(context.ledger, context.name))
 
 
 @router.get("/p/{pipeline}/history")
@@ -82,20 +88,20 @@ def answer_history(pipeline: str, before: MomentIfAny = None) -> JSONResponse:
     """Who did what and why, newest first."""
     with read_pipeline(pipeline) as context:
         before_moment = parse_moment(before) if before else None
-        return _answer(explain.read_history(context.ledger, context.name, before_moment))
+        return _answer(read_history(context.ledger, context.name, before_moment))
 
 
 @router.get("/requests/{request_id}")
 def answer_request(request_id: int) -> JSONResponse:
     with read_ledger() as ledger:
-        return _answer(explain.read_request(ledger, request_id))
+        return _answer(read_request(ledger, request_id))
 
 
 @router.get("/runs/{dag_id}/{run_id:path}")
 def answer_run(dag_id: str, run_id: str) -> JSONResponse:
     """The repair requests of a run of Airflow, with what the ledger says of each window."""
     with read_ledger() as ledger:
-        return _answer(explain.read_run(ledger, dag_id, run_id))
+        return _answer(read_run(ledger, dag_id, run_id))
 
 
 def _answer(value: object) -> JSONResponse:

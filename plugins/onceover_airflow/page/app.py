@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from onceover_airflow.page.api import router as api
 from onceover_airflow.page.assets import add_assets
 from onceover_airflow.page.gate import READER
-from onceover_airflow.page.headers import SafeHeaders
+from onceover_airflow.page.headers import add_headers
 from onceover_airflow.page.refusals import add_refusals
 from onceover_airflow.page.views import router as views
 
@@ -24,5 +24,5 @@ def build_app() -> FastAPI:
     app.include_router(api)
     app.include_router(views)
     add_refusals(app)
-    app.add_middleware(SafeHeaders)
+    app.middleware("http")(add_headers)
     return app

@@ -5,28 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from onceover.explain.page import read_strip
-from onceover.explain.page.strip import MEANINGS
+from onceover.explain.page.strip import read_strip
 from onceover.ledger.database import Connection
 
 _PER_ROW_MINUTES = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A window of the day: its start, its letter in the strip, and what the letter says."""
-
-    start: datetime
-    letter: str
-    meaning: str
-
-
-@dataclass(frozen=True, slots=True)
 class Day:
-    """A day's windows, in rows of an hour, or one row for each window that is longer."""
+    """A day's windows, each its start and its letter in the strip, in rows of an hour, or one row for each window that
+    is longer."""
 
     start: datetime
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: list[list[tuple[datetime, str]]]
 
     @property
     def previous(self) -> str:
@@ -40,9 +31,7 @@ class Day:
 def draw_day(connection: Connection, name: str, start: datetime) -> Day:
     """Return the day that begins at `start`, midnight UTC."""
     strip = read_strip(connection, name, start, start + timedelta(days=1))
-    cells = [
-        Cell(start + number * timedelta(minutes=strip.minutes), letter, MEANINGS[letter])
-        for number, letter in enumerate(strip.states)
-    ]
-    per_row = max(1, _PER_ROW_MINUTES // strip.minutes)
-    return Day(start, tuple(tuple(cells[at : at + per_row]) for at in range(0, len(cells), per_row)))
+    minutes, states = strip["minutes"], strip["states"]
+    cells = [(start + number * timedelta(minutes=minutes), letter) for number, letter in enumerate(states)]
+    per_row = max(1, _PER_ROW_MINUTES // minutes)
+    return Day(start, [cells[at : at + per_row] for at in range(0, len(cells), per_row)])

@@ -17,12 +17,6 @@ from fastapi import Depends
 REPAIR: Final = "repair_on_call"
 """The DAG that a repair from the page runs. Who may see its runs may read the page."""
 
-LOSE: Final = "accept_loss"
-RESTORE: Final = "restore_window"
-REREAD: Final = "reread_window"
-TAKE: Final = "take_windows"
-"""The DAGs of the other actions, one for each: Airflow grants rights by DAG."""
-
 RECORDS_READER: Final = requires_access_dag("GET", DagAccessEntity.TASK_LOGS, REPAIR)
 """What routes demand besides that show values of records: who reads the tasks' logs can see them there."""
 

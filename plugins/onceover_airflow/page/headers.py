@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from fastapi import Request, Response
+from starlette.middleware.base import RequestResponseEndpoint
 
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -17,16 +17,8 @@ HEADERS: Final = {
 }
 
 
-class SafeHeaders:
-    """An ASGI middleware, below every route and error handler of the page."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers)
+async def add_headers(request: Request, answer: RequestResponseEndpoint) -> Response:
+    """Answer as the routes and error handlers below this middleware do, with the headers."""
+    response = await answer(request)
+    response.headers.update(HEADERS)
+    return response

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from onceover.config.pipelines import names
-from onceover.detection.future_range import reject_future_range
+from onceover.detection.future_range import resolve_window
 from onceover.errors import OnceoverError, UsageError
-from onceover.explain import page as explain
+from onceover.explain.page.history import list_holes, read_history
+from onceover.explain.page.ingest import read_ingest
+from onceover.explain.page.losses import list_losses
+from onceover.explain.page.pipelines import list_pipelines
+from onceover.explain.page.run import read_request, read_run
+from onceover.explain.page.strip import read_strip
+from onceover.explain.page.trouble import list_trouble
+from onceover.explain.page.window import read_window
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import count_by_state, read_last_end
-from onceover.model.window import WindowRange, parse_moment, parse_window
+from onceover.model.window import WindowRange, parse_moment
 from onceover_airflow.page.days import draw_day
-from onceover_airflow.page.gate import LOSE, REPAIR, REREAD, RESTORE, TAKE, User, may_start
+from onceover_airflow.page.gate import User, may_start
 from onceover_airflow.page.plan import MAX_DAYS, plan_windows, read_plan
 from onceover_airflow.page.reading import read_ledger, read_pipeline
 from onceover_airflow.page.render import render
@@ -31,8 +39,8 @@ Text = Annotated[str | None, Query(max_length=2_000)]
 def show_pipelines() -> HTMLResponse:
     """Show every pipeline that ever ran, worst first, and the names of those that did not."""
     with read_ledger() as ledger:
-        pipelines = explain.list_pipelines(ledger)
-    idle = sorted(set(names()) - {each.name for each in pipelines})
+        pipelines = list_pipelines(ledger)
+    idle = sorted(set(names()) - {each["name"] for each in pipelines})
     return render("pipelines.html", pipelines=pipelines, idle=idle)
 
 
@@ -40,15 +48,15 @@ def show_pipelines() -> HTMLResponse:
 def show_request(request_id: int) -> HTMLResponse:
     """Show a repair request, whatever made it."""
     with read_ledger() as ledger:
-        request = explain.read_request(ledger, request_id)
-    return render("run.html", dag_id=request.dag_id, run_id=request.run_id, requests=[request])
+        request = read_request(ledger, request_id)
+    return render("run.html", dag_id=request["dag_id"], run_id=request["run_id"], requests=[request])
 
 
 @router.get("/runs/{dag_id}/{run_id:path}")
 def show_run(dag_id: str, run_id: str) -> HTMLResponse:
     """Show how far a run of Airflow is, by what the ledger says of each of its windows."""
     with read_ledger() as ledger:
-        requests = explain.read_run(ledger, dag_id, run_id)
+        requests = read_run(ledger, dag_id, run_id)
     return render("run.html", dag_id=dag_id, run_id=run_id, requests=requests)
 
 
@@ -70,15 +78,15 @@ def show_pipeline(
         if not context.is_registered():
             return render("idle.html", pipeline=pipeline)
         last = read_last_end(ledger, context.name) or datetime.now(UTC)
-        minutes, holes = context.pipeline.contract.window_minutes, explain.list_holes(ledger, context.name)
-        trouble = explain.list_trouble(ledger, context.name, after=parse_moment(after) if after else None)
+        minutes, holes = context.pipeline.contract.window_minutes, list_holes(ledger, context.name)
+        trouble = list_trouble(ledger, context.name, after=parse_moment(after) if after else None)
         first_of_year = datetime(year or (chosen or last - timedelta(microseconds=1)).year, 1, 1, tzinfo=UTC)
         return render(
             "pipeline.html",
             pipeline=context.name,
-            may_lose=may_start(user, LOSE),
+            may=partial(may_start, user),
             minutes=minutes,
-            ingest=explain.read_ingest(ledger, context.name),
+            ingest=read_ingest(ledger, context.name),
             watermark=context.read_registration().watermark,
             counts=count_by_state(ledger, context.name),
             start=first_of_year,
@@ -87,8 +95,8 @@ def show_pipeline(
             trouble=trouble,
             together=trouble.find_span(timedelta(days=MAX_DAYS)),
             holes=holes,
-            losses=explain.list_losses(holes, read_holes(ledger, context.name), minutes),
-            history=explain.read_history(ledger, context.name, parse_moment(before) if before else None),
+            losses=list_losses(holes, read_holes(ledger, context.name), minutes),
+            history=read_history(ledger, context.name, parse_moment(before) if before else None),
         )
 
 
@@ -107,7 +115,7 @@ def show_range(
         span = WindowRange.parse(start, to, minutes)
         plan = read_plan(context, start, to, force)
         taken = list_takings(context.ledger, context.name, span.start, span.end)
-        states = Counter(explain.read_strip(context.ledger, context.name, span.start, span.end).states.replace(".", ""))
+        states = Counter(read_strip(context.ledger, context.name, span.start, span.end)["states"].replace(".", ""))
     return render(
         "range.html",
         pipeline=pipeline,
@@ -118,8 +126,7 @@ def show_range(
         taken=taken,
         force=force,
         why=why or "",
-        may=may_start(user, REPAIR),
-        may_take=may_start(user, TAKE),
+        may=partial(may_start, user),
     )
 
 
@@ -127,9 +134,9 @@ def show_range(
 def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTMLResponse:
     """Show all that is known of one window, and what its repair would change."""
     with read_pipeline(pipeline) as context:
-        chosen = parse_window(window, context.pipeline.contract.window_minutes)
-        span = reject_future_range(context, WindowRange(chosen.start, chosen.end, chosen.minutes))
-        known = explain.read_window(context, chosen)
+        chosen = resolve_window(context, window)
+        span = WindowRange(chosen.start, chosen.end, chosen.minutes)
+        known = read_window(context, chosen)
         plan, not_planned = None, None
         try:
             plan = plan_windows(context, span, force=False)
@@ -146,9 +153,6 @@ def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTM
         force=False,
         not_planned=not_planned,
         why=why or "",
-        may=may_start(user, REPAIR),
-        may_restore=may_start(user, RESTORE),
-        may_reread=may_start(user, REREAD),
+        may=partial(may_start, user),
         is_reread=any((step["command"] or "").startswith("onceover reread ") for step in known["next_steps"]),
-        may_take=may_start(user, TAKE),
     )

@@ -43,7 +43,7 @@ class Broker:
 class Probe:
     """The log's records from 15 on are of leader epoch 4, and there is none at its end."""
 
-    def __init__(self, source: object, kafka_partition: int) -> None: ...
+    def __init__(self, source: object, kafka_partition: int, end: int) -> None: ...
 
     def find_epoch(self, offset: int) -> tuple[int, int] | None:
         return (offset, 4) if offset < 19 else None

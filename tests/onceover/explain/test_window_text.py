@@ -36,8 +36,6 @@ def make_facts(state: str, expired_why: str | None) -> WindowFacts:
         file_length=None,
         changing=False,
         of_pipeline=(),
-        watermark=None,
-        every_window_closed=True,
         raw_store="hdfs",
         window_file="/raw",
         compacted=None,

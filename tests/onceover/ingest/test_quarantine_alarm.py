@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from datetime import date
 
 import pytest
+from tests.raw_lines import join_append
 
 from onceover.errors import UnreachableError
 from onceover.ingest.quarantine_alarm import QuarantineAlarm
 from onceover.ingest.report import Progress, make_reporter
-from onceover.lines.line_file import join_append
 from onceover.lines.line_reference import Line, encode
 from onceover.model.batch import Landing, LandingPart
 from onceover.model.digest import Digest

@@ -22,13 +22,6 @@ pytestmark = pytest.mark.stack
 LACKING = of(5, 10)
 
 
-class Undeliverable:
-    """The work of a batch with a record that the broker cannot deliver."""
-
-    def append(self) -> NoReturn:
-        raise TransientError("Spark failed: the broker does not deliver offset 7")
-
-
 def test_range_that_kafka_does_not_deliver_is_refused(connection: Connection) -> None:
     known = register(connection)
     epoch = drive(connection, known.name)
@@ -37,13 +30,13 @@ def test_range_that_kafka_does_not_deliver_is_refused(connection: Connection) ->
     read_again.request_ranges(connection, known.name, request, [ReadAgain(LACKING, NOON, 1)])
     facts = TopicFacts("events", "topic", SOURCE.generation, {0: 0}, {0: 100})
 
-    def work(
+    def append(
         by: RegisteredPipeline, ranges: Sequence[OffsetRange], at: TopicFacts, only: datetime | None
-    ) -> Undeliverable:
-        return Undeliverable()
+    ) -> NoReturn:
+        raise TransientError("Spark failed: the broker does not deliver offset 7")
 
     (damage,) = list_readable(connection, epoch, facts)
-    append_damage(connection, epoch, known, facts, damage, work)
+    append_damage(connection, epoch, known, facts, damage, append)
     assert read_again.list_refused(connection, known.name, request) == (
         (LACKING, "Spark failed: the broker does not deliver offset 7"),
     )

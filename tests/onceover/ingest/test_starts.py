@@ -60,7 +60,7 @@ def test_other_versions_records_are_not_read_again(
 class ProbeOfCutLog:
     """A log of leader epoch 1 below 6, of 2 from there on."""
 
-    def __init__(self, source: object, kafka_partition: int) -> None: ...
+    def __init__(self, source: object, kafka_partition: int, end: int) -> None: ...
 
     def find_epoch(self, offset: int) -> tuple[int, int]:
         return offset, 1 if offset < 6 else 2

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from onceover.errors import TransientError, UnreadableRecordError
-from onceover.kafka import guarded_read
-from onceover.kafka.child_read import OTHER, UNREADABLE, Asked
+from onceover.kafka import child_read
+from onceover.kafka.child_read import OTHER, UNREADABLE, read_apart
 from onceover.kafka.reader import KafkaSource
 
 
@@ -19,26 +19,24 @@ def end_after_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: s
     program = tmp_path / "python"
     program.write_text(
         f"#!{sys.executable}\n"
-        "import json, os, signal, sys\n"
+        "import os, pickle, signal, sys\n"
         f"sys.path[:] = {sys.path!r}\n"
         "import pyarrow as pa\n"
-        "json.load(sys.stdin)\n"
+        "pickle.load(sys.stdin.buffer)\n"
         "schema = pa.schema([('offset', pa.int64())])\n"
         "stream = pa.ipc.new_stream(sys.stdout.buffer, schema)\n"
         "stream.write_batch(pa.RecordBatch.from_arrays([pa.array([10])], schema=schema))\n"
         "sys.stdout.buffer.flush()\n"
-        "print('\\noffset 11: why', file=sys.stderr, flush=True)\n"
+        "print('\\n[\"offset 11: why\", 11, null]', file=sys.stderr, flush=True)\n"
         f"{ending}\n"
     )
     program.chmod(0o755)
-    monkeypatch.setattr(guarded_read, "sys", SimpleNamespace(executable=str(program)))
+    monkeypatch.setattr(child_read, "sys", SimpleNamespace(executable=str(program), path=sys.path))
 
 
 def receive(end: int) -> list[int]:
     source = KafkaSource("127.0.0.1:9", "things", "id")
-    return [
-        at for batch in guarded_read._receive(Asked(source, 0, 10, end)) for at in batch.column("offset").to_pylist()
-    ]
+    return [at for batch in read_apart(source, 0, 10, end) for at in batch.column("offset").to_pylist()]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +45,8 @@ def receive(end: int) -> list[int]:
         (f"os._exit({UNREADABLE})", UnreadableRecordError),
         (f"os._exit({OTHER})", TransientError),
         ("os.kill(os.getpid(), signal.SIGKILL)", UnreadableRecordError),
-        ("os._exit(1)", UnreadableRecordError),
+        ("os.kill(os.getpid(), signal.SIGTERM)", TransientError),
+        ("os._exit(1)", TransientError),
     ],
 )
 def test_end_between_two_batches_is_no_end_of_the_range(

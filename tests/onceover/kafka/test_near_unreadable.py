@@ -109,10 +109,9 @@ def test_probe_reads_near_unreadable_offsets_with_care(monkeypatch: pytest.Monke
         guarded.append((start, end))
         yield from Log(source).read(kafka_partition, start, end)
 
-    monkeypatch.setattr(log_probe, "Consumer", lambda properties: None)
     monkeypatch.setattr(log_probe, "read_guarded", read)
     monkeypatch.setattr(LogProbe, "_read_plainly", lambda self, offset: (offset, 7))
-    probe = LogProbe(make_source((30, 32), (120, 121)), 0)
+    probe = LogProbe(make_source((30, 32), (120, 121)), 0, 400)
     assert [probe.find_epoch(offset) for offset in (28, 29, 30, 119)] == [(28, 0), (32, 0), (32, 0), (121, 7)]
     assert guarded == [(28, 30), (29, 30), (32, 120), (119, 120)]
-    assert LogProbe(make_source((30, 32)), 1).find_epoch(28) == (28, 7)
+    assert LogProbe(make_source((30, 32)), 1, 400).find_epoch(28) == (28, 7)

@@ -165,17 +165,17 @@ def test_topic_recreated_during_a_read_is_noticed_at_its_end(
 ) -> None:
     broker.produce(topic, [b"old"])
     source = broker.source(topic)
-    check = reader._check_incarnation
+    check = LogReader._check_incarnation
     checks: list[str] = []
 
-    def check_then_recreate(admin: Any, of: KafkaSource) -> None:
-        check(admin, of)
+    def check_then_recreate(log: LogReader) -> None:
+        check(log)
         if not checks:
             checks.append("checked")
             broker.recreate(topic)
             broker.produce(topic, [b"new"])
 
-    monkeypatch.setattr(reader, "_check_incarnation", check_then_recreate)
+    monkeypatch.setattr(LogReader, "_check_incarnation", check_then_recreate)
     with pytest.raises(OffsetRangeError, match="was recreated"):
         seen(source, 0, 1)
 
@@ -254,7 +254,7 @@ def test_record_over_a_slow_link_is_read_and_probed(broker: Broker, topic: str) 
     with slow_link(broker.address, 60_000) as address:
         source = replace(broker.source(topic, stall_seconds=2), bootstrap=address)
         assert [len(row["value"]) for row in rows(source, 0, 1)] == [300_000]
-        with closing(LogProbe(source, 0)) as probe:
+        with closing(LogProbe(source, 0, 1)) as probe:
             assert probe.find_epoch(0) == (0, 0)
 
 

@@ -10,9 +10,7 @@ from confluent_kafka import KafkaError
 
 from onceover.errors import TransientError
 from onceover.kafka import reader
-from onceover.kafka.client import LastComplaint
-from onceover.kafka.reader import KafkaSource
-from onceover.kafka.traffic import Traffic
+from onceover.kafka.reader import KafkaSource, LogReader
 
 BOGUS = KafkaError._NOT_IMPLEMENTED  # what the client says of the bytes behind a batch that it could not read
 
@@ -71,10 +69,8 @@ def read(monkeypatch: pytest.MonkeyPatch, end: int, *delivered: Delivered) -> li
 
     monkeypatch.setattr(reader, "Consumer", Consumer)
     source = KafkaSource("127.0.0.1:9", "things", "an id", stall_seconds=0.1)
-    complaint = LastComplaint()
-    consumer, traffic = reader._connect(source, complaint, Traffic()), Traffic()
-    reading = reader._Reader(source, consumer, complaint, traffic, 0, 0, end, "things")
-    return [offset for batch in reading.batches() for offset in batch.column("offset").to_pylist()]
+    batches = LogReader(source)._read_on(0, 0, end)
+    return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
 
 
 def test_error_behind_the_range_is_not_its_error(monkeypatch: pytest.MonkeyPatch) -> None:

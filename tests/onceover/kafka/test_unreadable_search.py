@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass, field
 from itertools import takewhile
 from random import Random
@@ -12,11 +11,10 @@ import pytest
 from tests.integration.cut_logs import damage_batch, produce_compressed
 from tests.kafka_batches import RawRecord, send, split_gzip
 
-from onceover.errors import TransientError, UnreadableRecordError
-from onceover.kafka import unreadable_search
+from onceover.errors import UnreadableRecordError
 from onceover.kafka.guarded_read import read_range
 from onceover.kafka.reader import KafkaSource
-from onceover.kafka.unreadable_search import Failure, explain, find_end, find_unreadable
+from onceover.kafka.unreadable_search import explain, find_end, find_unreadable
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 if TYPE_CHECKING:
@@ -32,11 +30,15 @@ class Log:
     batches: list[tuple[int, int, str]]
     reads: list[int] = field(default_factory=list)
 
-    def fail(self, offset: int) -> Failure | None:
+    def fail(self, offset: int) -> UnreadableRecordError | None:
         (batch,) = (each for each in self.batches if each[0] <= offset < each[1])
-        return {"read": None, "error": Failure("bad", batch[0]), "death": Failure("too large")}[batch[2]]
+        return {
+            "read": None,
+            "error": UnreadableRecordError("bad", batch=batch[0]),
+            "death": UnreadableRecordError("too large"),
+        }[batch[2]]
 
-    def read(self, start: int, end: int) -> tuple[int, Failure | None]:
+    def read(self, start: int, end: int) -> tuple[int, UnreadableRecordError | None]:
         self.reads.append(start)
         found = next(((at, why) for at in range(start, end) if (why := self.fail(at))), None)
         return found or (end, None)
@@ -74,47 +76,21 @@ def test_search_that_is_over_early_names_bad_offsets_only(seed: int) -> None:
     for most in range(12):
         for start in filter(log.fail, range(log_end)):
             log.reads.clear()
-            failure = log.fail(start) or Failure("")
+            failure = log.fail(start) or UnreadableRecordError("")
             end = find_end(log.read, start, failure, log_end, lambda most=most: len(log.reads) >= most)  # type: ignore[misc]
             assert start < end
             assert all(map(log.fail, range(start, end)))
             assert len(log.reads) <= most + 2
 
 
-def test_read_that_runs_out_of_time_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = Log([(0, 90, "read"), (90, 91, "error"), (91, 95, "read")])
-
-    def read(source: object, kafka_partition: int, start: int, end: int) -> tuple[int, Failure | None]:
-        return log.read(start, end) if end - start < 40 else (start + 30, None)
-
-    monkeypatch.setattr(unreadable_search, "_read", read)
-    assert find(KafkaSource("127.0.0.1:9", "things", "id"), 0, 95, 95) == (90, 91)
-
-
-@pytest.mark.parametrize(("printed", "reached"), [(b'[7, "", null]\n[8, "", null]\n[9, "', 8), (b"", None)])
-def test_process_that_is_out_of_time_says_how_far_it_got(
-    monkeypatch: pytest.MonkeyPatch, printed: bytes, reached: int | None
-) -> None:
-    def run(*_: object, timeout: float, **__: object) -> None:
-        raise subprocess.TimeoutExpired("python", timeout, printed)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    source = KafkaSource("127.0.0.1:9", "things", "id")
-    if reached is None:
-        with pytest.raises(TransientError, match=r"did not read offsets \[5, 20\)"):
-            unreadable_search._read(source, 0, 5, 20)
-    else:
-        assert unreadable_search._read(source, 0, 5, 20) == (reached, None)
-
-
 def test_search_skips_through_a_large_batch() -> None:
     log = Log([(0, 2, "read"), (2, 1_000_002, "error"), (1_000_002, 9_000_000, "read")])
-    assert find_end(log.read, 2, Failure("bad", 2), 9_000_000, lambda: False) == 1_000_002
+    assert find_end(log.read, 2, UnreadableRecordError("bad", batch=2), 9_000_000, lambda: False) == 1_000_002
     assert len(log.reads) < 50
 
 
 def test_death_of_the_batch_behind_proves_nothing() -> None:
-    deaths = [Failure("it died"), None]
+    deaths = [UnreadableRecordError("it died"), None]
     assert explain(lambda start, end: (start, deaths.pop(0)), 7) is None
 
 

@@ -39,7 +39,7 @@ def connection(stack: Stack) -> Iterator[Connection]:
 def test_ten_thousand_losses_do_not_make_a_certificate_large(connection: Connection) -> None:
     end = START + timedelta(minutes=5)
     insert_window(connection, NAME, START, end)
-    stated = Certificate(START, end, 1, (), 0, Digest(), Fingerprint(0, "0"), "me", "a test")
+    stated = Certificate(START, 1, (), 0, Digest(), Fingerprint(0, "0"), "me", "a test")
     certify(connection, REGISTERED, stated)
     (row,) = connection.execute(
         "SELECT length(c::text) AS bytes FROM onceover.certificate c WHERE pipeline = %s", [NAME]

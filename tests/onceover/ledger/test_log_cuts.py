@@ -48,7 +48,7 @@ def span(start: int, end: int, epoch: int | None) -> EpochSpan:
 class ProbeOfEpochTwo:
     """A log of leader epoch 1 below 40, of 2 from there on."""
 
-    def __init__(self, source: KafkaSource, kafka_partition: int) -> None: ...
+    def __init__(self, source: KafkaSource, kafka_partition: int, end: int) -> None: ...
 
     def find_epoch(self, offset: int) -> tuple[int, int]:
         return offset, 1 if offset < 40 else 2

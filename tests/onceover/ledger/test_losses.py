@@ -26,11 +26,11 @@ from onceover.kafka.reader import KafkaSource
 from onceover.ledger import frontiers, log_cuts, losses
 from onceover.ledger.database import Connection
 from onceover.ledger.landed_offsets import list_landed, read_accounted
-from onceover.ledger.locks import lock_rows
 from onceover.ledger.log_cuts import record_cuts
 from onceover.ledger.read_again import ReadAgain, list_refused, list_wanted, mark_landed, request_ranges
 from onceover.ledger.repair_requests import create_request
 from onceover.ledger.stopped_ranges import list_known_unreadable
+from onceover.ledger.windows import lock_rows
 from onceover.model.offsets import OffsetRange
 from onceover_local.stack import Stack
 
@@ -232,7 +232,7 @@ class CutLog:
     cut_again_at = 1_000
     never = (105, 106)
 
-    def __init__(self, source: KafkaSource, kafka_partition: int) -> None: ...
+    def __init__(self, source: KafkaSource, kafka_partition: int, end: int) -> None: ...
 
     def find_epoch(self, offset: int) -> tuple[int, int]:
         if offset in self.never:

@@ -9,7 +9,9 @@ import pytest
 from bench.large_ledger import LargeLedger, start_of
 
 from onceover.errors import TakenError, UsageError
-from onceover.explain import page
+from onceover.explain.page.history import read_history
+from onceover.explain.page.pipelines import list_pipelines
+from onceover.explain.page.trouble import list_trouble
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection, connect
@@ -32,11 +34,11 @@ def _uncertified(connection: Connection, ledger: LargeLedger) -> None:
 
 
 def certify_window(connection: Connection, ledger: LargeLedger, window: int) -> None:
-    start, end = start_of(window), start_of(window + 1)
+    start = start_of(window)
     (row,) = connection.execute(
         'SELECT version FROM onceover."window" WHERE pipeline = %s AND window_start = %s', [NAME, start]
     ).fetchall()
-    stated = Certificate(start, end, row["version"], (), 0, Digest(), Fingerprint(0, "0"), "me", "a test")
+    stated = Certificate(start, row["version"], (), 0, Digest(), Fingerprint(0, "0"), "me", "a test")
     certify(connection, ledger.known, stated)
 
 
@@ -51,7 +53,7 @@ def test_windows_that_are_not_certified_are_taken(connection: Connection) -> Non
     assert list_holders(connection) == [(3, "kim", "INC-1")]
     with pytest.raises(UsageError, match="all that are there are certified or expired"):
         take_windows(connection, NAME, WindowRange(start_of(0), start_of(2), MINUTES), "kim", "INC-1")
-    assert len(page.read_history(connection, NAME)) == 1, "what was refused left no trace"
+    assert len(read_history(connection, NAME)) == 1, "what was refused left no trace"
 
 
 def test_certificate_ends_a_taking_for_ever(connection: Connection, ledger: LargeLedger) -> None:
@@ -104,25 +106,25 @@ def test_release_of_anothers_windows_needs_a_reason(connection: Connection) -> N
     assert list_holders(connection) == []
     with pytest.raises(UsageError, match="is taken; list"):
         release_windows(connection, NAME, SPAN, "kim")
-    assert [each.what for each in page.read_history(connection, NAME)] == ["release windows", "take windows for INC-1"]
+    assert [each["what"] for each in read_history(connection, NAME)] == ["release windows", "take windows for INC-1"]
 
 
 def test_holder_is_shown_wherever_a_window_is(connection: Connection, ledger: LargeLedger) -> None:
     take_windows(connection, NAME, WindowRange(start_of(4), start_of(5), MINUTES), HOSTILE, HOSTILE)
 
-    rows = page.list_trouble(connection, NAME).rows
-    assert [(each.start, each.taken_by, each.ticket) for each in rows] == [
+    rows = list_trouble(connection, NAME).rows
+    assert [(each["start"], each["taken_by"], each["ticket"]) for each in rows] == [
         (start_of(3), None, None),
         (start_of(4), HOSTILE, HOSTILE),
         (start_of(5), None, None),
     ]
-    (line,) = (each for each in page.list_pipelines(connection) if each.name == NAME)
-    assert [each.who for each in line.taken] == [HOSTILE]
+    (line,) = (each for each in list_pipelines(connection) if each["name"] == NAME)
+    assert [each.who for each in line["taken"]] == [HOSTILE]
     held = read_window_history(connection, NAME, start_of(4))["taken"]
-    assert held == list(line.taken)
+    assert held == line["taken"]
     listed = {row["window_start"]: (row["taken_by"], row["ticket"]) for row in list_windows(connection, NAME)}
     assert {start: held for start, held in listed.items() if held != (None, None)} == {start_of(4): (HOSTILE, HOSTILE)}
     certify_window(connection, ledger, 4)
     bump_versions(connection, NAME, [start_of(4)])
-    assert {each.taken_by for each in page.list_trouble(connection, NAME).rows} == {None}
+    assert {each["taken_by"] for each in list_trouble(connection, NAME).rows} == {None}
     assert {row["taken_by"] for row in list_windows(connection, NAME)} == {None}

@@ -27,16 +27,15 @@ class File:
         self._files = [b"\n".join(each) + b"\n" for each in (lines, compacted)]
         self.weight, self.reads = sum(map(len, self._files)), 0
 
-    def read_pieces(self) -> Iterator[tuple[bool, tuple[int, memoryview]]]:
+    def read_pieces(self) -> Iterator[tuple[bool, memoryview]]:
         self.reads += 1
         for is_compacted, data in enumerate(self._files):
-            for piece in cut_lines(BytesIO(data).readinto, 0, len(data), 1_000, 10_000):
+            for piece in cut_lines(BytesIO(data).readinto, len(data), 1_000, 10_000):
                 yield bool(is_compacted), piece
 
-    def find(self, piece: UnitPiece, row: int) -> bytes:
-        """Return the line that the piece's position says."""
-        data, start = self._files[piece.compacted], piece.position + int(piece.lines.start[row])
-        return data[start : data.index(b"\n", start)]
+
+def _slice(piece: UnitPiece, row: int) -> bytes:
+    return bytes(piece.lines.data[piece.lines.start[row] : piece.lines.end[row]])
 
 
 def _encode(source: KafkaPartition, offset: int, value: bytes) -> bytes:
@@ -49,7 +48,7 @@ def _list_units(file: File, unit_bytes: int) -> list[list[tuple[bool, bytes, boo
     for _, pieces in groupby(cut_units(file.read_pieces, file.weight, unit_bytes), attrgetter("unit")):
         units.append(
             [
-                (piece.compacted, file.find(piece, row), bool(piece.lines.intact[row]))
+                (piece.compacted, _slice(piece, row), bool(piece.lines.intact[row]))
                 for piece in pieces
                 for row in range(len(piece.lines))
             ]

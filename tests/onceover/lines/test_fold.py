@@ -16,6 +16,7 @@ from tests.onceover.lines.worlds import END, START, World, evaluate, make_world
 
 from onceover.lines.accounts import Accounts
 from onceover.lines.fold import FoldedLines, fold
+from onceover.lines.folded_window import slice_lines
 from onceover.lines.judge import NO_WINDOW, NOT_EVALUATED
 from onceover.lines.line_reference import decode
 from onceover.lines.pieces import LandedRanges, cut_pieces
@@ -32,28 +33,31 @@ KINDS = {EXTRA: plain.EXTRA, STRAY: plain.STRAY, CLASHING: plain.CLASHING}
 OWN = NumberedRanges.of([(OffsetRange(KafkaPartition("00000000", 0), 0, LARGEST_END), 0)])
 
 
-def _read(world: World, random: Random) -> tuple[WindowLines, bytes]:
-    """Read the world's file in pieces of whole lines; return its text, too."""
+def _read(world: World, random: Random) -> tuple[WindowLines, list[bytes]]:
+    """Read the world's file in pieces of whole lines; return the intact ones' bytes, too."""
     cuts = sorted(random.randint(0, len(world.lines)) for _ in range(3))
     pieces = [world.lines[a:b] for a, b in zip([0, *cuts], [*cuts, len(world.lines)], strict=True)]
-    text, parts = b"", []
-    for piece in pieces:
-        data = b"\n".join([b"", *piece, b""])
-        parts.append(hold_lines(read(memoryview(data)), len(text)))
-        text += data
-    lines = concatenate(parts)
-    return replace(lines, compacted=lines.offset % 3 == 0), text
+    found = [read(memoryview(b"\n".join([b"", *piece, b""]))) for piece in pieces]
+    lines = concatenate([hold_lines(each) for each in found])
+    texts = [text for each in found for text in slice_lines(each).to_pylist()]
+    return replace(lines, compacted=lines.offset % 3 == 0), texts
 
 
-def _fold(world: World, lines: WindowLines, accounts: Accounts, text: bytes) -> FoldedLines:
+def _select(lines: WindowLines, texts: list[bytes], rows: np.ndarray) -> tuple[WindowLines, list[bytes]]:
+    """Return these rows alone, without corrupt lines."""
+    names = [each.name for each in fields(WindowLines) if each.name not in ("contracts", "corrupt")]
+    chosen = replace(lines, corrupt=0, **{name: getattr(lines, name)[rows] for name in names})
+    return chosen, [texts[row] for row in rows.tolist()]
+
+
+def _fold(world: World, lines: WindowLines, accounts: Accounts, texts: list[bytes]) -> FoldedLines:
     """Fold, evaluate what that asks for, and fold again."""
     folded = fold(lines, accounts)
     if not len(folded.evaluate):
         return folded
     evaluated = np.full(len(lines), NOT_EVALUATED)
     for row in folded.evaluate.tolist():
-        start = int(lines.position[row])
-        line = decode(text[start : text.index(b"\n", start)])
+        line = decode(texts[row])
         each = line.record.source, line.record.offset
         event_ms = evaluate(line, world.find_contract(each))
         evaluated[row] = NO_WINDOW if event_ms is None else event_ms
@@ -98,12 +102,13 @@ def _list_fields(summary: WindowSummary) -> dict[str, object]:
 
 def _check(random: Random, ids: int, size: int) -> int:
     world = make_world(random, ids, size)
-    (lines, text), accounts = _read(world, random), make_accounts(world)
-    folded = _fold(world, lines, accounts, text)
+    (lines, texts), accounts = _read(world, random), make_accounts(world)
+    folded = _fold(world, lines, accounts, texts)
     _assert_same(world, judge(world), folded, accounts, lines)
-    shuffled = lines.select(np.array(random.sample(range(len(lines)), len(lines)), np.int64))
-    part = (shuffled.source + shuffled.offset) % 3
-    parts = [_fold(world, shuffled.select(np.flatnonzero(part == n)), accounts, text).summary for n in range(3)]
+    order = np.array(random.sample(range(len(lines)), len(lines)), np.int64)
+    part = ((lines.source + lines.offset) % 3)[order]
+    selected = [_select(lines, texts, order[part == n]) for n in range(3)]
+    parts = [_fold(world, some, accounts, of_some).summary for some, of_some in selected]
     whole = _list_fields(parts[2] + parts[0] + parts[1])
     corrupt = {name: getattr(folded.summary, name) for name in ("lines", "corrupt")}
     assert whole | corrupt == _list_fields(folded.summary)
@@ -129,9 +134,7 @@ def _hold_contents(contents: np.ndarray) -> WindowLines:
     content[:, 3] = contents[:, 1]
     zeros, numbers = np.zeros(rows, np.int64), contents[:, 1].astype(np.uint64)
     flags = np.zeros(rows, bool)
-    return WindowLines(
-        zeros, contents[:, 0], zeros, zeros + START, content, numbers, zeros, ~flags, flags, zeros, (b"V1",)
-    )
+    return WindowLines(zeros, contents[:, 0], zeros, zeros + START, content, numbers, zeros, ~flags, flags, (b"V1",))
 
 
 def test_largest_numbers_of_a_file_do_not_wrap() -> None:
@@ -168,7 +171,6 @@ def test_hostile_ids_get_one_verdict_for_each_line() -> None:
         contract=numbers.integers(0, len(names), rows),
         has_columns=offsets > 0,
         compacted=offsets > 1,
-        position=offsets,
         contracts=names,
         corrupt=3,
     )

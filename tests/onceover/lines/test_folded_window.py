@@ -35,8 +35,8 @@ _LANDED = LandedRanges(_ZERO, _ZERO + number_source(SOURCE), _ZERO, _ZERO + 10, 
 
 
 def _fold(text: bytes, chunk: int, accounts: Accounts, unit_bytes: int = 1 << 30) -> list[FoldedUnit | None]:
-    def read_pieces() -> Iterator[tuple[bool, tuple[int, memoryview]]]:
-        pieces = cut_lines(BytesIO(text).readinto, 0, len(text), chunk, max(chunk, 10_000))
+    def read_pieces() -> Iterator[tuple[bool, memoryview]]:
+        pieces = cut_lines(BytesIO(text).readinto, len(text), chunk, max(chunk, 10_000))
         return ((False, piece) for piece in pieces)
 
     return list(fold_units(cut_units(read_pieces, len(text), unit_bytes), accounts, FORMATS))
@@ -120,7 +120,7 @@ def test_empty_file_and_file_of_newlines_have_no_lines() -> None:
 def test_whole_lines_come_with_their_columns() -> None:
     accounts = Accounts(START, END, cut_pieces(_LANDED), (CONTRACTS[0].encode(),), 0)
     texts = [_line(n, b"x") for n in (2, 0, 1)]
-    piece = UnitPiece(0, read(memoryview(b"\n".join([texts[0], b"torn", *texts[1:]]))), 0, compacted=False)
+    piece = UnitPiece(0, read(memoryview(b"\n".join([texts[0], b"torn", *texts[1:]]))), compacted=False)
     (folded,) = fold_units([piece], accounts, FORMATS, whole=True)
     assert folded
     assert folded.rows.column("k_a").to_pylist() == ["x"] * 3
@@ -147,7 +147,7 @@ def test_lines_of_two_contracts_have_all_columns_in_order() -> None:
         _line(5, b"a", b"7", contract="V9-ffffffffffffffff"),
         _line(6, b"2026-03-01 12:00:00", b"\\", b"-3", contract=CONTRACTS[1]),
     ]
-    held = hold_typed(read(memoryview(b"\n".join(texts))), 100, formats)
+    held = hold_typed(read(memoryview(b"\n".join(texts))), formats)
     assert held.columns.schema == formats.schema
     assert held.lines.offset.tolist() == list(range(7))
     assert held.lines.has_columns.tolist() == [False, True, False, False, False, False, True]
@@ -160,7 +160,7 @@ def test_lines_of_two_contracts_have_all_columns_in_order() -> None:
 def test_one_unreadable_line_of_many_is_found() -> None:
     formats = ColumnFormats(pa.schema([("m_n", pa.int64())]), {CONTRACTS[0].encode(): ("m_n",)})
     texts = [_line(n, b"%d" % n if n != 700 else b"seven") for n in range(2000)]
-    held = hold_typed(read(memoryview(b"\n".join(texts))), 0, formats)
+    held = hold_typed(read(memoryview(b"\n".join(texts))), formats)
     left_out = [n for n, each in enumerate(held.lines.has_columns.tolist()) if not each]
     assert 700 in left_out
     assert len(left_out) < 64

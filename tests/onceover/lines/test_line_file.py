@@ -7,14 +7,10 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.onceover.lines.test_line_reference import PLAIN, lines
+from tests.raw_lines import join_append
 
-from onceover.lines.line_file import CorruptLine, PlacedLine, decode_file, join_append
+from onceover.lines.line_file import decode_file, read_intact
 from onceover.lines.line_reference import Line, encode
-
-
-def test_append_begins_and_ends_with_a_newline_unless_empty() -> None:
-    assert join_append([b"a", b"b"]) == b"\na\nb\n"
-    assert join_append([]) == b""
 
 
 @given(st.lists(lines, min_size=1, max_size=4), st.lists(lines, min_size=1, max_size=4), st.data())
@@ -25,29 +21,26 @@ def test_torn_append_costs_none_of_the_records_around_it(
     cut = data.draw(st.integers(0, len(append)))
     file = append[:cut] + join_append(map(encode, following))
     decoded = list(decode_file(_chunks(file, data.draw(st.integers(1, 200)))))
-    intact = [piece.line for piece in decoded if isinstance(piece, PlacedLine)]
+    intact = [line for line in decoded if isinstance(line, Line)]
     whole = append[: cut + 1].count(b"\n") - 1 if cut else 0  # the last newline need not have arrived
     assert intact == torn[: max(whole, 0)] + following
     assert len(decoded) - len(intact) <= 1
 
 
 @given(st.lists(lines, max_size=5), st.integers(1, 300))
-def test_file_reads_the_same_in_any_chunks_with_lines_placed(written: list[Line], size: int) -> None:
+def test_file_reads_the_same_in_any_chunks(written: list[Line], size: int) -> None:
     file = b"".join(join_append([encode(line)]) for line in written) + b"\n\n"
-    decoded = list(decode_file(_chunks(file, size)))
-    assert [piece.line for piece in decoded if isinstance(piece, PlacedLine)] == written
-    for piece, line in zip(decoded, written, strict=True):
-        assert file.startswith(encode(line) + b"\n", piece.position)
+    assert list(decode_file(_chunks(file, size))) == list(read_intact(_chunks(file, size))) == written
 
 
 def test_bytes_without_a_newline_are_reported_once_not_collected() -> None:
     good = encode(PLAIN)
     file = b"x" * 1000 + b"\n" + good + b"\n" + b"y" * 999
     decoded = list(decode_file(_chunks(file, 64), longest=len(good)))
-    assert decoded == [
-        CorruptLine(0, 1000, "there is no newline in 1000 bytes"),
-        PlacedLine(1001, PLAIN),
-        CorruptLine(1002 + len(good), 999, "there is no newline in 999 bytes"),
+    assert decoded[1:2] == list(read_intact(_chunks(file, 64))) == [PLAIN]
+    assert [str(each).partition(";")[0] for each in (decoded[0], *decoded[2:])] == [
+        "a line of 1000 bytes is corrupt: there is no newline",
+        "a line of 999 bytes is corrupt: there is no newline",
     ]
 
 

@@ -30,9 +30,9 @@ from onceover.model.record import Record
 def _cut(world: World, unit_bytes: int) -> Iterator[UnitPiece]:
     text = b"\n".join(world.lines)
 
-    def read_pieces() -> Iterator[tuple[bool, tuple[int, memoryview]]]:
+    def read_pieces() -> Iterator[tuple[bool, memoryview]]:
         buffer = BytesIO(text)
-        return ((False, piece) for piece in cut_lines(buffer.readinto, 0, len(text), 10_000, 20_000))
+        return ((False, piece) for piece in cut_lines(buffer.readinto, len(text), 10_000, 20_000))
 
     return cut_units(read_pieces, len(text), unit_bytes)
 
@@ -80,7 +80,7 @@ def test_rows_carry_the_bytes_of_each_line_if_wanted(seed: int) -> None:
     accounts = make_accounts(world)
     lines = read(memoryview(b"\n".join(world.lines)))
     intact = [bytes(lines.data[a:b]) for a, b in zip(lines.start[lines.intact], lines.end[lines.intact], strict=True)]
-    piece = UnitPiece(0, lines, 0, compacted=True)
+    piece = UnitPiece(0, lines, compacted=True)
     carried, plain = make_rows(piece, accounts, whole=True), make_rows(piece, accounts)
     assert carried.column("line").to_pylist() == [*intact, None]
     assert carried.column("compacted").to_pylist() == [*[True] * len(intact), None]
@@ -111,7 +111,7 @@ def test_record_of_a_line_is_what_was_written() -> None:
 def test_rows_of_a_piece_without_lines_are_its_corrupt_lines() -> None:
     accounts = make_accounts(make_world(Random(1), 3, 3))
     for text, corrupt in ((b"\n", 0), (b"torn\n\nfile", 2)):
-        rows = make_rows(UnitPiece(0, read(memoryview(text)), 0, compacted=False), accounts)
+        rows = make_rows(UnitPiece(0, read(memoryview(text)), compacted=False), accounts)
         assert rows.num_rows == 1, "each piece has a row"
         folded = fold_rows(rows.append_column(EVALUATED, pa.nulls(1, pa.int64())), accounts)
         assert (folded.summary.lines, folded.summary.corrupt, len(folded.rows)) == (corrupt, corrupt, 0)

@@ -13,9 +13,9 @@ from bench.large_ledger import MINUTES, LargeLedger, start_of
 from psycopg.types.json import Jsonb
 
 from onceover.ledger import repair_requests
-from onceover.ledger.announcements import mark_announced
 from onceover.ledger.database import Connection
 from onceover.ledger.repair_requests import EAGER, EAGER_WHY
+from onceover.ledger.repair_tries import mark_announced
 from onceover.model.dag_run import DagRun
 from onceover.model.window import WindowRange
 from onceover.observability.announce import MAX_WINDOWS, build_announcements, collect_announcements
@@ -68,7 +68,7 @@ def test_new_rows_are_announced_with_who_and_why(connection: Connection, ledger:
     (announced,) = collect_announcements(connection, "r1")
 
     changed = {"revision": 1, "before": 7, "after": 5}
-    assert announced.extra == {
+    assert announced == {
         "pipeline": NAME,
         "by": "repair",
         "via": "DAG",
@@ -95,7 +95,7 @@ def test_ways_to_publish_are_told_apart(connection: Connection, ledger: LargeLed
     publish(connection, range(8, 9), "restored")
 
     heard = collect_announcements(connection, "r1")
-    said = [(each.extra["by"], each.extra["via"]) for each in heard]
+    said = [(each["by"], each["via"]) for each in heard]
 
     assert said == [
         ("repair", "DAG"),
@@ -115,7 +115,7 @@ def test_what_a_run_did_not_mark_is_announced_again(connection: Connection, ledg
 
     again = collect_announcements(connection, "r2")
 
-    assert [each.extra["by"] for each in again] == ["repair", "restore"]
+    assert [each["by"] for each in again] == ["repair", "restore"]
     assert again[:1] == first
     assert mark_announced(connection, "r1") == 0, "the first run marks no window that a later one announced"
     assert mark_announced(connection, "r2") == 2
@@ -133,6 +133,6 @@ def test_large_request_has_several_announcements() -> None:
 
     announced = list(build_announcements(rows))
 
-    assert [len(each.extra["windows"]) for each in announced] == [MAX_WINDOWS, 1, 1]
-    assert [each.extra["request"] for each in announced] == [1, 1, 2]
+    assert [len(each["windows"]) for each in announced] == [MAX_WINDOWS, 1, 1]
+    assert [each["request"] for each in announced] == [1, 1, 2]
     assert list(build_announcements([])) == []

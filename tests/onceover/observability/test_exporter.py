@@ -106,9 +106,9 @@ def test_ledger_that_is_back_is_scraped_again(
 def test_ledger_of_another_version_is_up_0(
     connection: Connection, url: str, problems: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onceover.ledger.database.HEAD", "9999")
+    monkeypatch.setattr("onceover.ledger.database.SCHEMA_VERSION", "9999")
     assert scrape(url)[UP].samples[0].value == 0
-    assert "this code needs 9999" in problems[0]
+    assert "no migration leads from there to 9999" in problems[0]
 
 
 def test_exporter_listens_on_loopback_only(unreachable: None, url: str) -> None:

@@ -16,8 +16,9 @@ from onceover.model.finding_kinds import Kind
 from onceover.observability.metrics import METRICS, UP, build_metrics
 from onceover.observability.snapshot import Signals
 
-UNKNOWN = replace(FLIGHTS, pipeline="new", progress_at=None, watermark=None, held_since=None, last_batch=None,
-                  kafka_partitions={}, windows={}, log_retention=None, log_until=None)  # fmt: skip
+UNKNOWN = replace(FLIGHTS, pipeline="new", progress_at=None, watermark=None, held_since=None, landed_at=None,
+                  scheduling_delay=None, processing=None, kafka_partitions={}, windows={}, log_retention=None,
+                  log_until=None)  # fmt: skip
 
 
 def expose(*signals: Signals) -> str:

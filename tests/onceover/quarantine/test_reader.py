@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from datetime import date
 
 import pytest
-from tests.raw_lines import quarantine_record
+from tests.raw_lines import join_append, quarantine_record
 
-from onceover.lines.line_file import join_append
 from onceover.lines.line_reference import encode
 from onceover.model.offsets import KafkaPartition, OffsetRange, OffsetSet
 from onceover.model.record import Record

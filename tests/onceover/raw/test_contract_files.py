@@ -41,9 +41,9 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     class Files:
         def __init__(self, address: str) -> None: ...
 
-        def names(self, folder: str) -> list[str]:
+        def list_files(self, folder: str) -> list[tuple[str, int]]:
             assert folder == FOLDER
-            return list(files)
+            return [(name, len(content)) for name, content in files.items()]
 
         def read(self, path: str) -> bytes | None:
             return files.get(path.removeprefix(f"{FOLDER}/"))

@@ -67,11 +67,11 @@ def test_frozen_file_is_read_in_splits_of_whole_lines(where: str, root: str) -> 
     end = open_store(where).append(path, [LINES]).end
     open_store(where).append(path, [b"later\n"])
     cuts = [0, 1, 1_048_576, 1_048_577, 2_500_000, end]
-    splits = [b"".join(bytes(piece) for _, piece in files.read_split(path, *cut, end))
+    splits = [b"".join(files.read_split(path, *cut, end))
               for cut in pairwise(cuts)]  # fmt: skip
     assert b"".join(splits) == LINES
     assert all(split.endswith(b"\n") for split in splits if split)
-    assert b"".join(bytes(piece) for _, piece in files.read_lines(path, end)) == LINES
+    assert b"".join(files.read_lines(path, end)) == LINES
 
 
 def test_compacted_file_is_read_in_splits_of_whole_frames(
@@ -82,8 +82,8 @@ def test_compacted_file_is_read_in_splits_of_whole_frames(
     end = open_store(where).append(path, compress_lines([memoryview(LINES)])).end
     monkeypatch.setattr(zstd_file, "_TAIL", end // 3)
     cuts = [0, 1, end // 2, end]
-    splits = [b"".join(bytes(piece) for _, piece in files.read_split(path, *cut, end)) for cut in pairwise(cuts)]
-    assert b"".join(splits) == b"".join(bytes(piece) for _, piece in files.read_lines(path, end)) == LINES
+    splits = [b"".join(files.read_split(path, *cut, end)) for cut in pairwise(cuts)]
+    assert b"".join(splits) == b"".join(files.read_lines(path, end)) == LINES
     with pytest.raises(TerminalError, match=path):
         list(files.read_lines(path, end - 1))
 
@@ -119,7 +119,7 @@ def test_created_file_is_whole_and_never_replaced(store: RawStore, root: str) ->
     store.create(path, b"one")
     with pytest.raises(BusyError, match=r"marker/1\.json"):
         store.create(path, b"two")
-    assert (store.read(path), store.names(f"{root}/marker")) == (b"one", ["1.json"])
+    assert (store.read(path), store.list_files(f"{root}/marker")) == (b"one", [("1.json", 3)])
     assert store.remove(path)
     assert not store.remove(path)
     assert store.read(path) is None
@@ -151,7 +151,7 @@ def test_folder_is_removed_with_its_files(store: RawStore, root: str) -> None:
     store.append(f"{root}/compacted", [b"y"])
     store.remove_folder(f"{root}/compacting")
     store.remove_folder(f"{root}/compacting")
-    assert store.names(f"{root}/compacting") == []
+    assert store.list_files(f"{root}/compacting") == []
     assert store.read_length(f"{root}/compacted") == 1
 
 

@@ -93,7 +93,7 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
             text = {
                 from_ms(file.window_ms): [
                     line
-                    for _, piece in FrozenFiles(address("webhdfs")).read_lines(file.path, file.length)
+                    for piece in FrozenFiles(address("webhdfs")).read_lines(file.path, file.length)
                     for line in bytes(piece).splitlines()
                 ]
                 for file in made

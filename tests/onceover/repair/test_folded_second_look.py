@@ -11,10 +11,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.raw_lines import date_record
+from tests.raw_lines import date_record, join_append
 
 from onceover.ledger.landed_offsets import Covering, LandedBytes
-from onceover.lines.line_file import join_append
 from onceover.lines.line_reference import compute_digest, encode
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import EMPTY, Digest

@@ -16,6 +16,7 @@ from tests.onceover.spark.contracts import make_contract
 
 from onceover.lines.accounts import Accounts
 from onceover.lines.fold import fold
+from onceover.lines.folded_window import slice_lines
 from onceover.lines.judge import NO_WINDOW, NOT_EVALUATED
 from onceover.lines.line_reference import decode
 from onceover.lines.read import read
@@ -64,13 +65,12 @@ def _group(world: World) -> GroupAccounts:
 
 
 def _fold(world: World, accounts: Accounts) -> WindowSummary:
-    text = b"\n".join([*world.lines, b""])
-    lines = hold_lines(read(memoryview(text)))
+    found = read(memoryview(b"\n".join([*world.lines, b""])))
+    lines, texts = hold_lines(found), slice_lines(found).to_pylist()
     folded = fold(lines, accounts)
     evaluated = np.full(len(lines), NOT_EVALUATED)
     for row in folded.evaluate.tolist():
-        start = int(lines.position[row])
-        line = decode(text[start : text.index(b"\n", start)])
+        line = decode(texts[row])
         event_ms = evaluate(line, world.find_contract((line.record.source, line.record.offset)))
         evaluated[row] = NO_WINDOW if event_ms is None else event_ms
     return fold(lines, accounts, evaluated).summary

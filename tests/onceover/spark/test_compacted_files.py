@@ -45,7 +45,7 @@ def _frame(spark: SparkSession, windows: dict[int, list[Line]]) -> DataFrame:
 
 
 def _read(file: LineFile) -> bytes:
-    return b"".join(bytes(text) for _, text in FrozenFiles(address("webhdfs")).read_lines(file.path, file.length))
+    return b"".join(FrozenFiles(address("webhdfs")).read_lines(file.path, file.length))
 
 
 def test_windows_have_a_file_each_in_the_order_of_ids(spark: SparkSession, folder: str) -> None:

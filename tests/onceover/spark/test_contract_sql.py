@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from onceover.spark.contract_sql import make_visible, read_sql, strict_casts
+from onceover.spark.contract_sql import make_visible, read_sql
 
 from .contracts import make_contract
 
@@ -188,8 +188,11 @@ def one_row(spark: SparkSession) -> DataFrame:
 def test_expression_keeps_its_value(spark: SparkSession, one_row: DataFrame, sql: str) -> None:
     contract = make_contract(schema=SCHEMA)
     seen = make_visible(spark, contract, cast(StructType, StructType.fromDDL(SCHEMA)))
-    with strict_casts(spark):
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    try:
         (expected,) = one_row.select(F.expr(sql)).collect()
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", "false")
 
     (found,) = one_row.select(read_sql(spark, seen, sql)).collect()
 

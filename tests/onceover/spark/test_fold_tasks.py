@@ -43,7 +43,7 @@ class Files:
         self._texts, self._broken = texts, broken
         self.read: dict[str, int] = {}
 
-    def read_lines(self, path: str, length: int, chunk: int) -> Generator[tuple[int, memoryview], None, None]:
+    def read_lines(self, path: str, length: int, chunk: int) -> Generator[memoryview, None, None]:
         at = 0
         if path.endswith(".zst"):
             yield from read_frames(FileInMemory(self._texts[path]).open, path, length, chunk=chunk)
@@ -57,7 +57,7 @@ class Files:
             at += len(view)
             self.read[path] = self.read.get(path, 0) + len(view)
 
-        yield from cut_lines(fill, 0, length, min(chunk, 100), 1000)
+        yield from cut_lines(fill, length, min(chunk, 100), 1000)
 
 
 def _window(number: int, text: bytes, compacted: bytes | None = None) -> WindowFile:

@@ -9,12 +9,13 @@ from pyspark.sql import SparkSession
 
 from onceover.errors import OffsetRangeError
 from onceover.kafka.guarded_read import read_range
+from onceover.kafka.reader import KafkaSource
 from onceover.kafka.shard_read import END_OFFSET, ShardRead, parse_shard
 from onceover.kafka.topic import derive_generation
 from onceover.lines.frame import hash_records
 from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.spark.source import SCHEMA, KafkaSource, add_shard_ends, name_shards, read_ranges, read_shards
+from onceover.spark.source import SCHEMA, add_shard_ends, name_shards, read_ranges, read_shards
 
 if TYPE_CHECKING:
     from tests.onceover.conftest import Broker

@@ -12,9 +12,8 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover import context as context_module
-from onceover.ledger import announcements as ledger_announcements
+from onceover.ledger import repair_tries
 from onceover.observability import announce
-from onceover.observability.announce import Announcement
 from onceover_airflow.assets import PUBLISHED, pipeline_asset
 from onceover_airflow.operators.announce import AnnounceOperator, MarkAnnouncedOperator
 
@@ -29,7 +28,7 @@ class Events(list[Any]):
         self.append((asset, extra))
 
 
-def run(monkeypatch: pytest.MonkeyPatch, found: list[Announcement]) -> tuple[Any, Events]:
+def run(monkeypatch: pytest.MonkeyPatch, found: list[dict[str, Any]]) -> tuple[Any, Events]:
     asked: list[Any] = []
 
     def answer(result: Any) -> Callable[..., Any]:
@@ -41,7 +40,7 @@ def run(monkeypatch: pytest.MonkeyPatch, found: list[Announcement]) -> tuple[Any
 
     monkeypatch.setattr(context_module, "open_ledger", lambda purpose: nullcontext("the ledger"))
     monkeypatch.setattr(announce, "collect_announcements", answer(found))
-    monkeypatch.setattr(ledger_announcements, "mark_announced", answer(3))
+    monkeypatch.setattr(repair_tries, "mark_announced", answer(3))
     events = Events()
     values = {"dag_run": SimpleNamespace(run_id="r1"), "outlet_events": {PUBLISHED: events}}
     done = AnnounceOperator(task_id="announce").execute(cast(Context, values))
@@ -51,15 +50,15 @@ def run(monkeypatch: pytest.MonkeyPatch, found: list[Announcement]) -> tuple[Any
 
 
 def test_announcements_of_a_pipeline_are_one_event_of_its_asset(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [Announcement("events", {"windows": WINDOWS}), Announcement("events", {"windows": WINDOWS[:1]}),
-             Announcement("orders", {"windows": WINDOWS})]  # fmt: skip
+    first, second = {"pipeline": "events", "windows": WINDOWS}, {"pipeline": "events", "windows": WINDOWS[:1]}
+    other = {"pipeline": "orders", "windows": WINDOWS}
 
-    done, events = run(monkeypatch, found)
+    done, events = run(monkeypatch, [first, second, other])
 
     assert done == {"events": 3, "orders": 2}
     assert events == [
-        (pipeline_asset("events"), {"published": [{"windows": WINDOWS}, {"windows": WINDOWS[:1]}]}),
-        (pipeline_asset("orders"), {"published": [{"windows": WINDOWS}]}),
+        (pipeline_asset("events"), {"published": [first, second]}),
+        (pipeline_asset("orders"), {"published": [other]}),
     ]
 
 

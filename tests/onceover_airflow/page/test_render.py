@@ -8,15 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from onceover.explain.page import (
-    IngestLine,
-    Loss,
-    PastAction,
-    PipelineLine,
-    RequestProgress,
-    TroubledRange,
-    TroublePage,
-)
+from onceover.explain.page.ingest import IngestLine
+from onceover.explain.page.losses import Loss
+from onceover.explain.page.trouble import TroublePage
 from onceover.ledger.takings import Taking
 from onceover.ledger.windows import WindowState
 from onceover.model.finding import Finding
@@ -43,6 +37,9 @@ class Shown(dict[str, Any]):
 ROW: Final = Shown(start=AT, end=WINDOW.end, finished_at=AT, blocked=True, before=1, after=2)
 TAKEN: Final = Taking(AT, WINDOW.end, 1, HOSTILE, HOSTILE, HOSTILE, AT)
 FINDING: Final = Shown(first_seen_at=AT, since=AT)
+TROUBLE: Final = Shown(
+    start=AT, end=WINDOW.end, windows=1, findings=[HOSTILE], since=AT, difference=None, log_until=AT, tries=3
+)
 LANDING: Final = Shown(
     landing_id=1, batch_id=1, byte_start=0, byte_end=9, records=1, landed_at=AT, offset_ranges=[[HOSTILE, 0, 0, 1]]
 )
@@ -79,8 +76,9 @@ PLAN: Final = {
 PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
     "pipelines.html": {
         "pipelines": [
-            PipelineLine(HOSTILE, DriverState.DEAD, AT, {WindowState.FAILED: 1}, 1,
-                         {"windows": 1, "too_many": 1, "too_few": 1, "since": AT}, {}, {}, AT, (), (TAKEN,))
+            Shown(driver=DriverState.DEAD, watermark=AT, windows={WindowState.FAILED: 1}, overdue=1, holes={},
+                  wrong={"windows": 1, "too_many": 1, "too_few": 1, "since": AT}, log_until=AT, running=[],
+                  taken=[TAKEN])
         ],
         "idle": [HOSTILE],
     },
@@ -90,35 +88,30 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
         "pipeline": HOSTILE,
         "ingest": IngestLine(DriverState.DEAD, HOSTILE, HOSTILE, HOSTILE),
         "losses": [Loss(OffsetRange(KafkaPartition("1f2e3d4c", 0), 5, 12), HOSTILE, False, AT, WINDOW.end)],
-        "may_lose": False,
+        "may": lambda dag: False,
         "minutes": 60,
         "watermark": AT,
         "counts": {"failed": 1},
         "start": AT,
         "end": AT,
         "day": None,
-        "trouble": TroublePage(
-            (TroubledRange(AT, WINDOW.end, 1, HOSTILE, (HOSTILE,), AT, None, AT, 3, *(HOSTILE,) * 4),), AT
-        ),
+        "trouble": TroublePage((TROUBLE,), AT),
         "together": (AT, WINDOW.end),
         "holes": [FINDING],
-        "history": [PastAction(AT, HOSTILE, HOSTILE, HOSTILE, 1, AT, 1, HOSTILE, HOSTILE)],
+        "history": [Shown(at=AT, windows=1)],
     },
     "window.html": {
         "pipeline": HOSTILE,
         "window": WINDOW,
         "known": KNOWN,
-        "may_restore": False,
-        "may_reread": False,
         "is_reread": True,
-        "may_take": False,
         "span": SPAN,
         "plan": PLAN,
         "closed": 0,
         "force": True,
         "not_planned": None,
         "why": HOSTILE,
-        "may": False,
+        "may": lambda dag: False,
     },
     "range.html": {
         "pipeline": HOSTILE,
@@ -129,14 +122,13 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
         "taken": [TAKEN],
         "force": False,
         "why": HOSTILE,
-        "may": True,
-        "may_take": True,
+        "may": lambda dag: True,
     },
     "run.html": {
         "dag_id": HOSTILE,
         "run_id": HOSTILE,
         "requests": [
-            RequestProgress(1, HOSTILE, HOSTILE, HOSTILE, AT, HOSTILE, HOSTILE, {}, 1, 0, False, HOSTILE, (ROW,))
+            Shown(request_id=1, created_at=AT, states={}, total=1, certified=0, done=False, windows=[ROW])
         ],
     },
 }  # fmt: skip

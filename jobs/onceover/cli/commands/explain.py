@@ -6,13 +6,12 @@ from onceover.cli.arguments import PipelineName, WindowStart
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED
 from onceover.cli.output import Answer
-from onceover.cli.ranges import resolve_window
 from onceover.cli.root_warning import warn_of_foreign_root
 from onceover.cli.window_page import describe
 from onceover.context import open_pipeline
+from onceover.detection.future_range import resolve_window
 from onceover.explain.gather import gather
-from onceover.explain.page.window import describe_shortly
-from onceover.explain.window_json import describe_window
+from onceover.explain.page.window import describe_shortly, describe_window
 
 
 @command(

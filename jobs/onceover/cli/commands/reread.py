@@ -9,9 +9,9 @@ from onceover.cli.arguments import DryRun, PipelineName, Reason, WindowStart, ge
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import Answer, Part, print_progress
-from onceover.cli.ranges import resolve_window
 from onceover.cli.spark_entry import make_command, run_entry, run_job
 from onceover.context import open_pipeline
+from onceover.detection.future_range import resolve_window
 from onceover.ledger import read_again
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window, format_moment

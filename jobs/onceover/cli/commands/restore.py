@@ -8,8 +8,8 @@ from onceover.cli.arguments import PipelineName, Reason, WindowStart, get_user, 
 from onceover.cli.command import command
 from onceover.cli.exit_codes import TRY_LATER
 from onceover.cli.output import Answer
-from onceover.cli.ranges import resolve_window
 from onceover.context import open_pipeline
+from onceover.detection.future_range import resolve_window
 from onceover.explain.actions import describe_restore
 from onceover.repair import revisions
 

@@ -8,8 +8,8 @@ from onceover.cli.audit_report import CODES, carry_out
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED
 from onceover.cli.output import Answer, Table
-from onceover.cli.ranges import resolve_window
 from onceover.context import open_pipeline
+from onceover.detection.future_range import resolve_window
 from onceover.model.remedies import REBUILD, REREAD
 from onceover.model.window import Window, format_moment
 

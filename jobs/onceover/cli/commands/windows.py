@@ -10,9 +10,10 @@ from typing import Annotated, Any
 from onceover.cli.arguments import FromIfAny, PipelineName, ToIfAny, option
 from onceover.cli.command import AsJson, command
 from onceover.cli.output import Answer, Part, Table
-from onceover.cli.ranges import resolve_range, resolve_window
+from onceover.cli.ranges import resolve_range
 from onceover.cli.root_warning import warn_of_foreign_root
 from onceover.context import PipelineContext, open_pipeline
+from onceover.detection.future_range import resolve_window
 from onceover.errors import UsageError
 from onceover.ledger.landings import count_quarantined
 from onceover.ledger.windows import WindowState, count_by_state, find_last_start, list_windows

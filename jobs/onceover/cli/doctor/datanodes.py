@@ -1,4 +1,5 @@
-"""The check of HDFS's DataNodes: whether raw survives a power cut and the decay of a disk, by their own settings."""
+"""The check of HDFS's DataNodes, by their own settings: whether raw survives a power cut and the decay of a disk, and
+an append the death of a DataNode."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from onceover.model.wording import pluralize
 SYNC = "dfs.datanode.synconclose"
 PERIOD = "dfs.datanode.scan.period.hours"
 PACE = "dfs.block.scanner.volume.bytes.per.second"
+_CLIENT = "dfs.client.block.write.replace-datanode-on-failure"
 _DEFAULT_HOURS = 504  # what HDFS takes for a period of 0
 _MAX_ASKED = 3  # DataNodes of one cluster are set alike
 
@@ -31,6 +33,16 @@ class Durability:
     @property
     def scans(self) -> bool:
         return self.scan_hours >= 0 and self.scan_pace > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The settings of the client that writes for WebHDFS, which runs in a DataNode."""
+
+    replication: int
+    replaces: bool
+    policy: str
+    best_effort: bool
 
 
 def list_datanodes(namenode: str) -> list[str]:
@@ -53,23 +65,62 @@ def read_setting(datanode: str, name: str) -> str:
     return str(get_json(f"{datanode}/conf?name={name}")["property"]["value"])
 
 
-def check_datanodes(namenode: str) -> Iterator[Outcome]:
-    """Check the DataNodes that the NameNode at that address names."""
+def check_datanodes(namenode: str, living: int) -> Iterator[Outcome]:
+    """Check the DataNodes that the NameNode at that address names, `living` in all."""
     try:
-        settings = [
-            Durability(
-                address=each,
-                syncs=read_setting(each, SYNC) == "true",
-                scan_hours=int(read_setting(each, PERIOD)),
-                scan_pace=int(read_setting(each, PACE)),
-            )
-            for each in list_datanodes(namenode)
-        ]
+        addresses = list_datanodes(namenode)
+        settings, writers = [*map(_read_durability, addresses)], {*map(_read_writer, addresses)}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        what = f"its DataNodes do not report their settings; check that {SYNC} is true and {PERIOD} is not negative"
+        what = (
+            f"its DataNodes do not report their settings; check that {SYNC} is true, that {PERIOD} is not negative, "
+            f"and that {_CLIENT} fits their number"
+        )
         yield Outcome("HDFS", "note", what)
         return
+    for writer in sorted(writers, key=lambda each: (each.replication, each.policy)):
+        yield from check_survival(writer, living)
     yield from judge_durability(settings)
+
+
+def _read_durability(datanode: str) -> Durability:
+    return Durability(
+        address=datanode,
+        syncs=read_setting(datanode, SYNC) == "true",
+        scan_hours=int(read_setting(datanode, PERIOD)),
+        scan_pace=int(read_setting(datanode, PACE)),
+    )
+
+
+def _read_writer(datanode: str) -> Writer:
+    return Writer(
+        replication=int(read_setting(datanode, "dfs.replication")),
+        replaces=read_setting(datanode, f"{_CLIENT}.enable") == "true",
+        policy=read_setting(datanode, f"{_CLIENT}.policy").upper(),
+        best_effort=read_setting(datanode, f"{_CLIENT}.best-effort") == "true",
+    )
+
+
+def check_survival(writer: Writer, living: int) -> Iterator[Outcome]:
+    """Check that the client can write with its replication on `living` DataNodes, and after one of them dies."""
+    replicas = writer.replication
+    if replicas > living:
+        what = (
+            f"blocks need {replicas} replicas (dfs.replication), the cluster has {pluralize(living, 'live DataNode')}: "
+            f"one disk may hold the only copy of raw; start the others, or set dfs.replication={living}"
+        )
+        yield Outcome("HDFS", "wrong", what)
+    # ReplaceDatanodeOnFailure: DEFAULT wants another DataNode for an append with three replicas or more, ALWAYS always.
+    insists = writer.policy == "ALWAYS" or (writer.policy == "DEFAULT" and replicas >= 3)
+    if writer.replaces and insists and not writer.best_effort and replicas > 1 and living <= replicas:
+        what = (
+            f"appends fail once a DataNode dies: {_CLIENT}.policy={writer.policy} needs another in its place, and with "
+            f"{living} there is none; set it to NEVER (or {_CLIENT}.best-effort=true) in the DataNodes' hdfs-site.xml, "
+            f"which WebHDFS's client reads, or run {replicas + 1} DataNodes"
+        )
+        yield Outcome("HDFS", "wrong", what)
+    elif replicas <= living:
+        what = f"{pluralize(replicas, 'replica')} of each block; replace-datanode-on-failure is {writer.policy}"
+        yield Outcome("HDFS", "fine", what)
 
 
 def judge_durability(datanodes: Sequence[Durability]) -> Iterator[Outcome]:

@@ -13,7 +13,7 @@ from onceover.explain.finding_text import describe_finding
 from onceover.explain.next_steps import list_pipeline_steps
 from onceover.explain.page.ingest import read_ingest
 from onceover.ledger.catalog import require_same_contract
-from onceover.ledger.database import HEAD, Connection, connect, require_current
+from onceover.ledger.database import SCHEMA_VERSION, Connection, connect, require_current
 from onceover.ledger.windows import WindowState, count_open_windows, find_next_log_expiry, list_windows
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import format_moment
@@ -35,7 +35,7 @@ def check_postgres(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
         else:
             yield Outcome("PostgreSQL", "fine", f"{shown} answers")
         require_current(connection)
-        yield Outcome("ledger", "fine", f"at version {HEAD}")
+        yield Outcome("ledger", "fine", f"at version {SCHEMA_VERSION}")
         for pipeline in pipelines:
             yield from _check_pipeline(connection, pipeline)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -15,28 +14,13 @@ from onceover.ledger.page_windows import list_pipeline_findings, read_consistent
 MAX_ACTIONS: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
-class PastAction:
-    """An action of a person or a schedule: a repair, an accepted loss and the like. `windows` and `first` are
-    None where the ledger keeps no windows with it; `request_id`, `dag_id` and `run_id` lead to a repair."""
-
-    at: datetime
-    who: str
-    what: str
-    why: str
-    windows: int | None
-    first: datetime | None
-    request_id: int | None
-    dag_id: str | None
-    run_id: str | None
-
-
 def read_history(
     connection: Connection, name: str, before: datetime | None = None, limit: int = MAX_ACTIONS
-) -> list[PastAction]:
-    """Return the actions before that moment (None: now), newest first. The next are those before the last one's."""
+) -> list[Mapping[str, Any]]:
+    """Return the actions before that moment (None: now) as `list_actions` does, newest first. The next are those before
+    the last one's."""
     with read_consistently(connection):
-        return [PastAction(**row) for row in list_actions(connection, name, before, limit)]
+        return list_actions(connection, name, before, limit)
 
 
 def list_holes(connection: Connection, name: str) -> list[Mapping[str, Any]]:

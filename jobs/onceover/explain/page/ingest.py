@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import timedelta
+from typing import Any, Final
 
 from onceover.ledger.database import Connection
 from onceover.ledger.page_windows import read_consistently, read_driver
@@ -29,27 +30,18 @@ class IngestLine:
 def read_ingest(connection: Connection, name: str) -> IngestLine:
     """Describe the pipeline's ingest, as the ledger has it now."""
     with read_consistently(connection):
-        row = read_driver(connection, name)
-    return describe_ingest(name, DriverState(row["driver"]), row["at"], row["heard_at"], row["progress_at"],
-                           row["waiting"], row["log_retention"])  # fmt: skip
+        return describe_ingest(name, read_driver(connection, name))
 
 
-def describe_ingest(
-    name: str,
-    driver: DriverState,
-    at: datetime,
-    heard_at: datetime | None,
-    progress_at: datetime | None,
-    waiting: int,
-    log_retention: timedelta | None,
-) -> IngestLine:
-    """Describe a driver that was last heard of at `heard_at`, seen at the moment `at`."""
+def describe_ingest(name: str, row: Mapping[str, Any]) -> IngestLine:
+    """Describe a driver as `read_driver` returns it."""
+    driver, heard_at, waiting = DriverState(row["driver"]), row["heard_at"], row["waiting"]
     since = format_minute(heard_at) if heard_at else "an unknown time"
     command = f"onceover ingest {name}"
     if driver is DriverState.DEAD:
         kept = "Kafka keeps new records meanwhile"
-        if log_retention is not None and heard_at is not None:
-            kept += f", the first of them until {format_minute(heard_at + log_retention)}"
+        if row["log_retention"] is not None and heard_at is not None:
+            kept += f", the first of them until {format_minute(heard_at + row['log_retention'])}"
         return IngestLine(
             driver,
             f"Ingest is dead since {since}: its process was killed, or gave up. No new record is counted, and no "
@@ -66,7 +58,8 @@ def describe_ingest(
             "Start it again:",
             command,
         )
-    if driver is DriverState.ALIVE and progress_at is not None and at - progress_at > STALLED_AFTER:
+    progress_at = row["progress_at"]
+    if driver is DriverState.ALIVE and progress_at is not None and row["at"] - progress_at > STALLED_AFTER:
         idle = format_minute(progress_at)
         return IngestLine(
             driver,

@@ -23,13 +23,10 @@ def read_numbers(
     with read_consistently(connection):
         registered = read_registered(connection, name)
         changes = list_row_changes(connection, registered, window_start, repair_id, MAX_ROWS)
-    measures = [column.name for column in registered.columns.measures]
-    if changes is None:
-        return {"measures": measures, "revisions": None, "rows": [], "left_out": 0}
-    rows = changes["rows"]
+    rows = changes["rows"] if changes else []
     return {
-        "measures": measures,
-        "revisions": {"before": changes["before"], "after": changes["after"]},
+        "measures": [column.name for column in registered.columns.measures],
+        "revisions": {"before": changes["before"], "after": changes["after"]} if changes else None,
         "rows": rows,
-        "left_out": changes["differing"] - len(rows),
+        "left_out": changes["differing"] - len(rows) if changes else 0,
     }

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from onceover.errors import UsageError
@@ -22,36 +21,18 @@ MAX_WINDOWS: Final = 500
 _ENDED = frozenset({"confirmed", "revoked", "failed", "unneeded", "left", "restored", "cancelled"})
 
 
-@dataclass(frozen=True, slots=True)
-class RequestProgress:
-    """A repair request. `states` counts its windows by their repair's state, `certified` those that are certified now,
-    by this repair or another. `done`: no window of it waits for this repair. `sentence` says how far it is, or how it
-    ended. `windows` are the first 500, failed ones first."""
-
-    request_id: int
-    pipeline: str
-    who: str
-    why: str
-    created_at: datetime
-    dag_id: str | None
-    run_id: str | None
-    states: Mapping[str, int]
-    total: int
-    certified: int
-    done: bool
-    sentence: str
-    windows: tuple[Mapping[str, Any], ...]
-
-
-def read_run(connection: Connection, dag_id: str, run_id: str) -> list[RequestProgress]:
+def read_run(connection: Connection, dag_id: str, run_id: str) -> list[Mapping[str, Any]]:
     """Return the repair requests of a run of Airflow, empty until it has made one: nothing was to be repaired, or the
     run has not judged yet."""
     with read_consistently(connection):
         return [_read(connection, row) for row in find_run_requests(connection, dag_id, run_id)]
 
 
-def read_request(connection: Connection, request_id: int) -> RequestProgress:
-    """Return a repair request's progress. Raise UsageError for an unknown number."""
+def read_request(connection: Connection, request_id: int) -> Mapping[str, Any]:
+    """Return a repair request as `find_request` does, with its progress: `states` counts its windows by their repair's
+    state, `certified` those that are certified now, by this repair or another; `done`: no window of it waits for this
+    repair; `sentence` says how far it is, or how it ended; `windows` are the first 500, failed ones first. Raise
+    UsageError for an unknown number."""
     with read_consistently(connection):
         row = find_request(connection, request_id)
         if row is None:
@@ -59,22 +40,22 @@ def read_request(connection: Connection, request_id: int) -> RequestProgress:
         return _read(connection, row)
 
 
-def _read(connection: Connection, row: Mapping[str, Any]) -> RequestProgress:
+def _read(connection: Connection, row: Mapping[str, Any]) -> Mapping[str, Any]:
     counts = count_requested_windows(connection, row["request_id"])
-    states: dict[str, int] = {}
+    states = Counter[str]()
     for each in counts:
-        states[each["state"]] = states.get(each["state"], 0) + each["n"]
-    total, certified = sum(states.values()), sum(each["n"] for each in counts if each["is_certified"])
+        states[each["state"]] += each["n"]
+    total, certified = states.total(), sum(each["n"] for each in counts if each["is_certified"])
     done = not states.keys() - _ENDED
-    return RequestProgress(
+    return {
         **row,
-        states=states,
-        total=total,
-        certified=certified,
-        done=done,
-        sentence=describe_progress(states, total, certified, done),
-        windows=tuple(list_requested_windows(connection, row["request_id"], MAX_WINDOWS)),
-    )
+        "states": states,
+        "total": total,
+        "certified": certified,
+        "done": done,
+        "sentence": describe_progress(states, total, certified, done),
+        "windows": list_requested_windows(connection, row["request_id"], MAX_WINDOWS),
+    }
 
 
 def describe_progress(states: Mapping[str, int], total: int, certified: int, done: bool) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from onceover.errors import UsageError
 from onceover.ledger.catalog import read_registered
@@ -25,27 +25,14 @@ MEANINGS: Final = {
 """What each letter of a strip says."""
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """The states of the windows in `[start, end)`, of `minutes` each, as they were at `at`: letters of MEANINGS."""
-
-    minutes: int
-    start: datetime
-    end: datetime
-    at: datetime
-    states: str
-
-    def as_dict(self) -> dict[str, object]:
-        return {"minutes": self.minutes, "from": self.start, "to": self.end, "at": self.at, "states": self.states}
-
-
-def read_strip(connection: Connection, name: str, start: datetime, end: datetime) -> Strip:
-    """Return the strip of a pipeline's windows in `[start, end)`. Raise UsageError for an unknown pipeline, a range
-    that is not of whole windows, or one of more than MAX_SLOTS windows."""
+def read_strip(connection: Connection, name: str, start: datetime, end: datetime) -> Mapping[str, Any]:
+    """Return `states`, a letter of MEANINGS for each of the pipeline's windows in `[from, to)`, of `minutes` each, as
+    they were `at` a moment. Raise UsageError for an unknown pipeline, a range that is not of whole windows, or one of
+    more than MAX_SLOTS windows."""
     with read_consistently(connection):
         minutes = read_registered(connection, name).contract.window_minutes
         span = WindowRange(start, end, minutes)
         if (slots := (span.end - span.start).total_seconds() / 60 / minutes) > MAX_SLOTS:
             raise UsageError(f"{slots:,.0f} windows are more than one answer has; choose at most {MAX_SLOTS:,}")
         row = read_states(connection, name, span.start, span.end, minutes)
-    return Strip(minutes, span.start, span.end, row["at"], row["states"])
+    return {"minutes": minutes, "from": span.start, "to": span.end, **row}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -19,44 +19,17 @@ _MAX_COUNTED: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class TroubledRange:
-    """Windows `[start, end)`, one after the other, with the same state and findings. `difference` is what the
-    aggregates count too many, negative too few, as far as the ledger shows it; None if that is unknown without reading
-    raw. `log_until`: until when Kafka holds all their records. `held_by`: the repair that
-    rebuilds them now; `taken_by`: the person who works on them, for `ticket`."""
-
-    start: datetime
-    end: datetime
-    windows: int
-    state: str
-    findings: tuple[str, ...]
-    since: datetime | None
-    difference: int | None
-    log_until: datetime | None
-    tries: int
-    blocked_why: str | None
-    held_by: str | None
-    taken_by: str | None
-    ticket: str | None
-
-    @property
-    def holder(self) -> str | None:
-        """The person and the ticket, as a list shows them."""
-        return None if self.taken_by is None or self.ticket is None else format_holder(self.taken_by, self.ticket)
-
-
-@dataclass(frozen=True, slots=True)
 class TroublePage:
     """Ranges in order; the rest are those after `next`, None if there is no more."""
 
-    rows: tuple[TroubledRange, ...]
+    rows: tuple[Mapping[str, Any], ...]
     next: datetime | None
 
     def find_span(self, most: timedelta) -> tuple[datetime, datetime] | None:
         """Return start and end of one range with all of several rows, None if it is longer than `most`."""
         if len(self.rows) < 2:
             return None
-        start, end = self.rows[0].start, max(row.end for row in self.rows)
+        start, end = self.rows[0]["start"], max(row["end"] for row in self.rows)
         return (start, end) if end - start <= most else None
 
 
@@ -67,27 +40,26 @@ def list_trouble(
     after: datetime | None = None,
     limit: int = 100,
 ) -> TroublePage:
-    """Return at most `limit` ranges of that state that begin after `after`; without a state, those that are closed and
-    not certified or have a finding."""
+    """Return at most `limit` ranges of that state that begin after `after`, as `list_troubled_ranges` does; without a
+    state, those that are closed and not certified or have a finding. `difference` is what the aggregates count too
+    many, negative too few, as far as the ledger shows it; None if that is unknown without reading raw. `holder` is the
+    person who works on them and the ticket, as a list shows them."""
     with read_consistently(connection):
         rows = list_troubled_ranges(connection, name, state, after, limit + 1)
-        ranges = [_build_range(row) for row in rows[:limit]]
+        ranges = [
+            {**row, "holder": row["taken_by"] and format_holder(row["taken_by"], row["ticket"])} for row in rows[:limit]
+        ]
         counted = 0
-        for number, each in enumerate(ranges):
-            if Kind.DUPLICATED in each.findings:
-                counted += each.windows
-                difference = _count_difference(connection, name, each) if counted <= _MAX_COUNTED else None
-                ranges[number] = replace(each, difference=difference)
-    return TroublePage(tuple(ranges), ranges[-1].start if len(rows) > limit else None)
+        for each in ranges:
+            if Kind.DUPLICATED in each["findings"]:
+                counted += each["windows"]
+                each["difference"] = _count_difference(connection, name, each) if counted <= _MAX_COUNTED else None
+    return TroublePage(tuple(ranges), ranges[-1]["start"] if len(rows) > limit else None)
 
 
-def _build_range(row: Mapping[str, Any]) -> TroubledRange:
-    return TroubledRange(**{**row, "findings": tuple(row["findings"])})
-
-
-def _count_difference(connection: Connection, name: str, each: TroubledRange) -> int | None:
+def _count_difference(connection: Connection, name: str, each: Mapping[str, Any]) -> int | None:
     """Return counted less distinct records of the range's windows: duplicates show in no count of the ledger's."""
-    windows = list_windows(connection, name, None, each.start, each.end)
+    windows = list_windows(connection, name, None, each["start"], each["end"])
     counted: Sequence[Any] = [row["records"] for row in windows]
     distinct = count_distinct_records(connection, name, [w["window_start"] for w in windows])
     held = [distinct.get(w["window_start"], 0) for w in windows]

@@ -1,4 +1,5 @@
-"""One window on the page: its facts as `onceover explain --json` has them, cut short, its counts, and since when."""
+"""One window as values, with the sentences for people: whole for `onceover explain --json`, and cut short for the page
+and the terminal, with its counts, and since when."""
 
 from __future__ import annotations
 
@@ -7,14 +8,17 @@ from datetime import datetime
 from typing import Any, Final
 
 from onceover.context import PipelineContext
+from onceover.explain.finding_text import describe_finding
 from onceover.explain.gather import WindowFacts, gather
-from onceover.explain.window_json import describe_row, describe_window
 from onceover.explain.window_text import (
     describe_certificate,
+    describe_certificate_basis,
     describe_loss,
     describe_marks,
+    describe_notes,
     describe_origin,
     describe_repair,
+    describe_verdict,
     list_places,
     select_landings,
 )
@@ -24,6 +28,37 @@ from onceover.model.window import Window, format_second
 from onceover.model.wording import format_records, pluralize
 
 _MOST: Final = 20
+
+
+def describe_window(known: WindowFacts) -> dict[str, object]:
+    """Return all of a window's facts."""
+    return {
+        "pipeline": known.pipeline,
+        "window": known.window,
+        "end": known.window.end,
+        "state": known.state,
+        "verdict": describe_verdict(known),
+        "notes": describe_notes(known),
+        "findings": [describe_row(row, known) for row in known.findings],
+        "findings_of_pipeline": [
+            describe_row({"kind": f.kind, "evidence": f.evidence}, known) for f in known.of_pipeline
+        ],
+        "judged_now": known.judged is not None,
+        "not_judged_because": known.not_judged,
+        "file": {"store": known.raw_store, "path": known.window_file, "length": known.file_length},
+        "compacted": known.compacted,
+        "aggregates": known.aggregates,
+        "certificate_rests_on": known.rows["rests_on"],
+        "certificate_rests_on_text": describe_certificate_basis(known),
+        "next_steps": [{"text": step.text, "command": step.command} for step in known.steps],
+        "ledger": known.rows,
+    }
+
+
+def describe_row(row: Mapping[str, Any], known: WindowFacts) -> dict[str, object]:
+    """Return a finding's row with its words, `what` and `how`."""
+    text = describe_finding(row["kind"], row["evidence"], known.rows["landings"])
+    return {**row, "what": text.what, "how": text.how}
 
 
 def read_window(context: PipelineContext, window: Window) -> dict[str, Any]:

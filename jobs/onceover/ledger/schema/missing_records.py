@@ -18,7 +18,6 @@ CREATE TABLE onceover.read_again (
   batch_id bigint REFERENCES onceover.batch,
   state text NOT NULL DEFAULT 'wanted' CHECK (state IN ('wanted', 'landed', 'appended', 'refused')),
   reason text,
-  created_at timestamptz NOT NULL DEFAULT now(),
   finished_at timestamptz,
   CHECK (start_offset < end_offset),
   CHECK ((window_start IS NULL) = (contract_version IS NULL)),
@@ -66,13 +65,11 @@ CREATE TABLE onceover.expiry (
   records bigint NOT NULL,
   landed_at timestamptz NOT NULL,
   state text NOT NULL DEFAULT 'wanted' CHECK (state IN ('wanted', 'moved', 'deleted', 'dropped')),
-  reason text,
   who text NOT NULL,
   why text NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
   moved_at timestamptz,
   finished_at timestamptz,
-  kept_at timestamptz,
   CHECK ((window_start IS NULL) <> (quarantine_day IS NULL)),
   CHECK ((window_start IS NULL) = (version IS NULL))
 );
@@ -80,6 +77,4 @@ CREATE INDEX ON onceover.expiry (pipeline, expiry_id) WHERE state = 'wanted';
 CREATE INDEX ON onceover.expiry (pipeline, moved_at) WHERE state = 'moved';
 CREATE UNIQUE INDEX ON onceover.expiry (pipeline, quarantine_day) WHERE state <> 'dropped';
 COMMENT ON TABLE onceover.expiry IS 'Raw files that expire by retention: a window''s, or those of a day of quarantine.';
-COMMENT ON COLUMN onceover.expiry.kept_at IS
-  'When a file that had already been moved away was put back, because it held more than had expired.';
 """

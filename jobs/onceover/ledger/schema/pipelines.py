@@ -13,10 +13,11 @@ COMMENT ON SCHEMA staging IS 'Rows on their way into aggregates; nothing here ou
 CREATE TABLE onceover.ledger (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   ledger_id uuid NOT NULL DEFAULT gen_random_uuid(),
+  schema_version text NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now()
 );
-INSERT INTO onceover.ledger DEFAULT VALUES;
-COMMENT ON TABLE onceover.ledger IS 'This ledger''s identity, which the marker of each raw root that it owns repeats.';
+COMMENT ON TABLE onceover.ledger IS
+  'This ledger''s identity, which the marker of each raw root that it owns repeats, and the version of its schema.';
 
 CREATE TABLE onceover.action (
   action_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -39,7 +40,6 @@ CREATE TABLE onceover.pipeline (
   contract_version integer NOT NULL,
   watermark timestamptz,
   every_window_closed boolean NOT NULL DEFAULT false,
-  created_at timestamptz NOT NULL DEFAULT now(),
   log_retention interval,
   batches_landed bigint NOT NULL DEFAULT 0,
   last_batch bigint,
@@ -57,29 +57,22 @@ COMMENT ON COLUMN onceover.pipeline.raw_store IS 'The [storage] raw_store under 
 CREATE TABLE onceover.contract (
   pipeline text NOT NULL REFERENCES onceover.pipeline DEFERRABLE INITIALLY DEFERRED,
   version integer NOT NULL,
-  fingerprint text NOT NULL,
   definition jsonb NOT NULL,
   columns jsonb NOT NULL,
+  cutovers jsonb NOT NULL,
+  poison jsonb NOT NULL DEFAULT '[]',
   created_at timestamptz NOT NULL DEFAULT now(),
   who text,
   why text,
   PRIMARY KEY (pipeline, version)
 );
 COMMENT ON TABLE onceover.contract IS 'Every version of a pipeline''s contract: what its records mean, for ever.';
+COMMENT ON COLUMN onceover.contract.cutovers IS
+  'The first offset of this version or a later one: [generation, kafka_partition, offset]; a Kafka partition that is '
+  'not listed has it from its start.';
+COMMENT ON COLUMN onceover.contract.poison IS
+  'Records that its SQL is not evaluated for: Spark''s process died of them, or did not end. The error ended it.';
 COMMENT ON COLUMN onceover.contract.who IS 'Author of the cutover to this version; NULL for the first version.';
-
-CREATE TABLE onceover.cutover (
-  pipeline text NOT NULL,
-  version integer NOT NULL,
-  generation text NOT NULL,
-  kafka_partition integer NOT NULL,
-  first_offset bigint NOT NULL,
-  PRIMARY KEY (pipeline, version, generation, kafka_partition),
-  FOREIGN KEY (pipeline, version) REFERENCES onceover.contract
-);
-COMMENT ON TABLE onceover.cutover IS 'From which offset on each version of a contract is in force.';
-COMMENT ON COLUMN onceover.cutover.first_offset IS
-  'The first offset of this version or a later one; a Kafka partition without a row has it from its start.';
 
 CREATE TABLE onceover.kafka_partition (
   pipeline text NOT NULL REFERENCES onceover.pipeline,
@@ -137,21 +130,6 @@ COMMENT ON COLUMN onceover.kafka_partition.unreadable_at IS
   'When a read of them failed last: ingest tries again from time to time.';
 COMMENT ON COLUMN onceover.kafka_partition.suspect IS
   'Offsets of which a batch failed by a record: ingest stops before them while it searches for the record.';
-
-CREATE TABLE onceover.poison_record (
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
-  generation text NOT NULL,
-  kafka_partition integer NOT NULL,
-  record_offset bigint NOT NULL,
-  contract_version integer NOT NULL,
-  reason text NOT NULL,
-  error text NOT NULL,
-  found_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  PRIMARY KEY (pipeline, generation, kafka_partition, record_offset, contract_version)
-);
-COMMENT ON TABLE onceover.poison_record IS
-  'Records that the SQL of a contract version is not evaluated for: Spark''s process died of them, or did not end.';
-COMMENT ON COLUMN onceover.poison_record.error IS 'What ended the evaluation.';
 
 CREATE TABLE onceover.stored_offset (
   pipeline text NOT NULL REFERENCES onceover.pipeline,

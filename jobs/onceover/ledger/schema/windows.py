@@ -76,7 +76,6 @@ CREATE TABLE onceover.certificate (
   certificate_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   pipeline text NOT NULL,
   window_start timestamptz NOT NULL,
-  window_end timestamptz NOT NULL,
   version bigint NOT NULL,
   basis text NOT NULL CHECK (basis IN ('ledger', 'raw')),
   contract_version integer NOT NULL,
@@ -92,11 +91,7 @@ CREATE TABLE onceover.certificate (
   created_at timestamptz NOT NULL DEFAULT now(),
   revoked_at timestamptz,
   revoked_why text,
-  lines_read bigint,
-  duplicates bigint,
   by_value bigint,
-  before jsonb,
-  after jsonb,
   losses int8multirange NOT NULL DEFAULT '{{}}',
   extras jsonb NOT NULL DEFAULT '[]',
   verdict text NOT NULL DEFAULT 'exact' CHECK (verdict IN ('exact', 'exact but for accepted losses'))
@@ -108,6 +103,7 @@ COMMENT ON TABLE onceover.certificate IS 'That a window''s rows were right, by w
 COMMENT ON COLUMN onceover.certificate.last_landing IS
   'It rests on the window''s landings up to this one, 0: on none. A window''s landings are numbered as they landed.';
 COMMENT ON COLUMN onceover.certificate.landings IS 'The number of these landings then; rollups since have fewer.';
+COMMENT ON COLUMN onceover.certificate.repair_id IS 'The repair whose reading of raw it rests on; NULL: on the ledger.';
 COMMENT ON COLUMN onceover.certificate.by_value IS
   'Records whose VALUE the repair evaluated again; the others count by the columns in their lines. NULL: raw not read.';
 COMMENT ON COLUMN onceover.certificate.losses IS 'The accepted losses that it states: ranges of loss_id.';

@@ -46,7 +46,7 @@ def test_each_setting_that_may_lose_raw_is_wrong(
 
 @pytest.mark.stack
 def test_embedded_datanodes_are_set_to_keep_raw(stack: Stack) -> None:
-    assert [outcome.state for outcome in check_datanodes(address("webhdfs"))] == ["fine"]
+    assert [outcome.state for outcome in check_datanodes(address("webhdfs"), 1)] == ["fine", "fine"]
 
 
 @pytest.mark.stack
@@ -77,8 +77,8 @@ def test_datanodes_as_hadoop_sets_them_are_reported(tmp_path: Path, monkeypatch:
     own = Stack(tmp_path)
     try:
         own.up({"hdfs"})
-        outcomes = list(check_datanodes(address("webhdfs")))
+        outcomes = list(check_datanodes(address("webhdfs"), 1))
     finally:
         own.down()
-    assert [outcome.state for outcome in outcomes] == ["wrong", "wrong"]
-    assert "set dfs.datanode.synconclose=true" in outcomes[0].what
+    assert [outcome.state for outcome in outcomes] == ["fine", "wrong", "wrong"]
+    assert "set dfs.datanode.synconclose=true" in outcomes[1].what

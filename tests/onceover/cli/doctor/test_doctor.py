@@ -19,7 +19,7 @@ from onceover.cli.commands.doctor import run_checks
 from onceover.cli.doctor import Outcome, machine
 from onceover.cli.doctor.airflow import _judge, _parse
 from onceover.cli.doctor.clocks import compute_skew
-from onceover.cli.doctor.hdfs import Writer, check_survival
+from onceover.cli.doctor.datanodes import Writer, check_survival
 from onceover.cli.doctor.kafka import check_settings
 from onceover.config.pipelines import find
 from onceover.errors import UnreachableError

@@ -25,7 +25,8 @@ HEARD = AT - timedelta(hours=3)
 def test_driver_is_described_with_what_to_do(
     driver: DriverState, progress: datetime, waiting: int, retention: timedelta | None, said: str, command: str | None
 ) -> None:
-    line = describe_ingest("p", driver, AT, HEARD, progress, waiting, retention)
+    row = {"driver": driver, "at": AT, "heard_at": HEARD, "progress_at": progress, "waiting": waiting}
+    line = describe_ingest("p", {**row, "log_retention": retention})
     assert said in line.sentence
     assert line.command == command
     assert (line.advice is None) == (command is None)

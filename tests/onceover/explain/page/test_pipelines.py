@@ -1,18 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from onceover.explain.page.pipelines import PipelineLine
+from tests.signals import FLIGHTS
+
+from onceover.explain.page.pipelines import rank
 from onceover.ledger.windows import WindowState
 from onceover.model.gap import Reason
-from onceover.observability.snapshot import DriverState
+from onceover.observability.snapshot import DriverState, Signals
 
 
-def line(name: str, driver: DriverState = DriverState.ALIVE, **known: Any) -> PipelineLine:
-    windows: Mapping[WindowState, int] = known.pop("windows", {})
-    holes: Mapping[Reason, int] = known.pop("holes", {})
-    return PipelineLine(name, driver, None, windows, known.pop("overdue", 0), {}, {}, holes, None, (), ())
+def line(name: str, driver: DriverState = DriverState.ALIVE, **known: Any) -> Signals:
+    return replace(FLIGHTS, pipeline=name, driver=driver, **{"windows": {}, "holes": {}, "overdue": 0, **known})
 
 
 def test_worst_pipeline_is_first() -> None:
@@ -26,5 +26,5 @@ def test_worst_pipeline_is_first() -> None:
         line("a right", windows={WindowState.CERTIFIED: 9}),
         line("b right"),
     ]
-    by_name = sorted(worst_first, key=lambda each: each.name)
-    assert sorted(by_name, key=lambda each: each.rank) == worst_first
+    by_name = sorted(worst_first, key=lambda each: each.pipeline)
+    assert sorted(by_name, key=rank) == worst_first

@@ -11,6 +11,6 @@ from onceover.ledger import migrate as ledger_migrate
 
 @command("onceover ledger migrate")
 def migrate() -> Answer:
-    """Upgrade the ledger's schema to this version of the code. The command may be repeated, or run by two at once."""
+    """Make the ledger's tables in a database that has none. The command may be repeated, or run by two at once."""
     ledger_migrate.upgrade_schema(address("postgres"))
-    return Answer({"version": database.HEAD}, [f"the ledger is at version {database.HEAD}"])
+    return Answer({"version": database.SCHEMA_VERSION}, [f"the ledger is at version {database.SCHEMA_VERSION}"])

@@ -13,7 +13,7 @@ from onceover.kafka.topic import read_cluster_id
 from onceover.model.window import format_moment
 
 Reason = Annotated[
-    str | None, option("--reason", "TEXT", "Why you do this; kept in the ledger and in the marker. Required.", "--why")
+    str | None, option("--reason", "TEXT", "Why you do this; kept in the ledger and in the marker. Required.")
 ]
 Cluster = Annotated[
     str | None, option("--kafka-cluster", "ID", "ID of the Kafka cluster that replaces the marked one for good.")

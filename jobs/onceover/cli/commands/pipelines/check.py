@@ -72,19 +72,17 @@ def check(name: Name = None, sample: Sample = None, no_spark: NoSpark = False) -
         **({"sample": list_as_json(sampled)} if sampled else {}),
     }
     states = {**{each.file: "note" for each in warnings}, **{each.file: "wrong" for each in mistakes}}
-    rows = [
-        (
-            pipeline.name,
-            states.get(name_toml(pipeline.name), "fine"),
-            pipeline.contract.topic,
-            f"{pipeline.contract.window_minutes} min",
-            _format_columns(columns.get(pipeline.name), no_spark),
-        )
-        for pipeline in good
-    ]
-    headings = ("pipeline", "check", "topic", "window", "columns")
     parts = [
-        Table(rows, *zip(headings, range(5), strict=True), most=None, empty=None if mistakes else NO_PIPELINE),
+        Table(
+            good,
+            ("pipeline", "name"),
+            ("check", lambda each: states.get(name_toml(each.name), "fine")),
+            ("topic", lambda each: each.contract.topic),
+            ("window", lambda each: f"{each.contract.window_minutes} min"),
+            ("columns", lambda each: _format_columns(columns.get(each.name), no_spark)),
+            most=None,
+            empty=None if mistakes else NO_PIPELINE,
+        ),
         *map(str, mistakes),
         *(f"warning: {warning}" for warning in warnings),
         pluralize(len(mistakes), "mistake") if mistakes else None,

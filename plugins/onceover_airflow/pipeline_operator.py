@@ -1,0 +1,31 @@
+"""What the tasks of one pipeline share: its name, which a mapped task shows as its own, and its context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from onceover_airflow.run_request import chosen_name
+
+if TYPE_CHECKING:
+    from onceover.context import PipelineContext
+
+
+class PipelineOperator(BaseOperator):
+    """A task of one pipeline, whose name may be a template."""
+
+    template_fields: Sequence[str] = ("pipeline",)
+
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.map_index_template = "{{ task.pipeline }}"  # set here: `partial` hands over None
+        self.pipeline = pipeline
+
+    def open(self, purpose: str) -> AbstractContextManager[PipelineContext]:
+        """Open the pipeline as `open_pipeline` does. Raise UsageError without a name, too."""
+        from onceover.context import open_pipeline
+
+        return open_pipeline(chosen_name(self.pipeline), purpose)
