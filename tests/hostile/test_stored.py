@@ -28,6 +28,7 @@ from onceover.offset_stores.hdfs import HdfsOffsetStore
 from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
 from onceover.raw import hdfs, window_files
 from onceover.raw.contract_files import read_contracts
+from onceover.raw.hdfs_store import HdfsStore
 from onceover.raw.layout import Layout
 from onceover.raw.marker import MarkerFiles
 from onceover.raw.window_files import WindowFiles
@@ -76,6 +77,7 @@ def try_file_stores(
     stranger: Stranger, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> dict[str, Callable[[], object]]:
     monkeypatch.setattr(hdfs.SmallFiles, "names", lambda self, folder: stranger.names(folder))
+    monkeypatch.setattr(HdfsStore, "list_files", lambda self, folder: [(name, 1) for name in stranger.names(folder)])
     monkeypatch.setattr(hdfs.SmallFiles, "read", lambda self, path: stranger.read(path))
     local = LocalFileOffsetStore(folder, "g", "t")
     Path(local.place).parent.mkdir(parents=True, exist_ok=True)
@@ -109,6 +111,7 @@ def try_servers(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> dict[str
     statuses = [(stranger.name(), {"length": 1, "childrenNum": 1, "type": "FILE"}) for _ in range(4)]
     files = WindowFiles("http://127.0.0.1:1", LAYOUT)
     monkeypatch.setattr(files._store, "_client", Mock(list=lambda *_, **__: statuses))
+    monkeypatch.setattr(files._store, "list_files", lambda _: [(name, status["length"]) for name, status in statuses])
 
     def list_days() -> None:
         for day in files.list_quarantine_days():

@@ -145,7 +145,7 @@ def roll_up(connection: Connection, pipeline: str, batches: Sequence[OldBatch]) 
         if len(batches) > 1:
             _join_landings(connection, key)
             connection.execute("DELETE FROM onceover.batch_range WHERE batch_id = ANY(%(ids)s)", key)
-            _insert_ranges(connection, kept, join_ranges(batches))
+            _insert_ranges(connection, kept, join_ranges(piece for batch in batches for piece in batch.ranges))
         connection.execute(
             """
             UPDATE onceover.batch SET rolled_up_at = clock_timestamp(), batches = s.batches, begun_at = s.begun_at

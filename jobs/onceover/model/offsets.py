@@ -96,17 +96,8 @@ def span_sources(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
 
 def intersect(ranges: Iterable[OffsetRange], others: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
     """Return the offsets that both have, as the fewest ranges, in order."""
-    left, right = coalesce(ranges), coalesce(others)
-    shared: list[OffsetRange] = []
-    at = 0
-    for piece in left:
-        while at < len(right) and (right[at].source, right[at].end) <= (piece.source, piece.start):
-            at += 1
-        n = at
-        while n < len(right) and right[n].overlaps(piece):
-            shared.append(OffsetRange(piece.source, max(piece.start, right[n].start), min(piece.end, right[n].end)))
-            n += 1
-    return tuple(shared)
+    whole = coalesce(ranges)
+    return subtract(whole, subtract(whole, others))
 
 
 def subtract(ranges: Iterable[OffsetRange], others: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:

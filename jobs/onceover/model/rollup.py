@@ -97,12 +97,11 @@ def plan_rollups(batches: Iterable[OldBatch]) -> Iterator[tuple[OldBatch, ...]]:
         run = _Neighbours(batch) if batch.is_final else None
 
 
-def join_ranges(batches: Iterable[OldBatch]) -> list[RangeRead]:
-    """Return one range for each Kafka partition that these batches of a rollup read."""
+def join_ranges(pieces: Iterable[RangeRead]) -> list[RangeRead]:
+    """Return one range for each Kafka partition, from the first of its pieces, which are in order, to the last."""
     by_source: dict[KafkaPartition, list[RangeRead]] = {}
-    for batch in batches:
-        for piece in batch.ranges:
-            by_source.setdefault(piece.offsets.source, []).append(piece)
+    for piece in pieces:
+        by_source.setdefault(piece.offsets.source, []).append(piece)
     return [_join(source, pieces) for source, pieces in sorted(by_source.items())]
 
 

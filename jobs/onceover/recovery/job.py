@@ -31,9 +31,9 @@ from onceover.recovery.rebuild_ledger import (
     WHY,
     KnownLogs,
     RebuiltLedger,
-    find_ends,
     find_missing,
     find_read_nowhere,
+    find_spans,
     leave_out_foreign,
     require_no_batches,
     write_ledger,
@@ -162,7 +162,8 @@ def _store_offsets(context: PipelineContext, facts: TopicFacts | None, contents:
     """Continue reading behind what raw holds, where the offsets were lost with the ledger."""
     if facts is None or context.pipeline.ingest.offset_store != "postgres":
         return
-    ends = {at.kafka_partition: end for at, end in find_ends(contents).items() if at.generation == facts.generation}
+    spans = (each for each in find_spans(contents, {}) if each.source.generation == facts.generation)
+    ends = {each.source.kafka_partition: each.end for each in spans}
     if ends:
         LedgerOffsetStore(context.ledger, context.name).save(ends, facts.topic_id)
 

@@ -20,8 +20,9 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.digest import EMPTY, Digest
-from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange, coalesce, subtract
+from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange, coalesce, span_sources, subtract
 from onceover.model.raw_file import LONGEST_RUN, CompactedFile, RawContents, RawFile, Run
+from onceover.model.rollup import join_ranges
 
 WHO = "onceover ledger rebuild"
 WHY = "found when the ledger was rebuilt"
@@ -98,7 +99,8 @@ def write_ledger(
             rebuilt_rows.land_found(connection, epoch, together[0].version, read, of_batch)
         for together, of_batch in zip(released, landings[len(rounds) :], strict=True):
             batch_id = batches.begin(connection, epoch, together[0].version, (), None)
-            ids, whole = [run.offsets for run in together], _sum_released(together)
+            ids = [run.offsets for run in together]
+            whole = join_ranges(RangeRead(run.offsets, run.digest, None) for run in together)
             releases.land_release(connection, epoch, batch_id, whole, of_batch, ids, WHO, "raw holds it as released")
             batches.mark_committed(connection, epoch, batch_id)
         _record_compacted_files(connection, name, files, contents)
@@ -139,23 +141,16 @@ def find_read_nowhere(contents: RawContents) -> tuple[OffsetRange, ...]:
     return subtract(coalesce(run.offsets for run in contents.released), read)
 
 
-def find_ends(contents: RawContents) -> dict[KafkaPartition, int]:
-    """Return the largest offset of each Kafka partition that raw holds, plus one."""
-    return {source: max(run.offsets.end for run in runs) for source, runs in _group_by_source(contents).items()}
+def find_spans(contents: RawContents, origins: Mapping[KafkaPartition, int]) -> list[OffsetRange]:
+    """Return for each Kafka partition in raw the range from its known origin, or the smallest offset if that is
+    smaller, to the largest offset."""
+    spans = span_sources(run.offsets for layer in contents.layers for run in layer)
+    return [OffsetRange(each.source, min(each.start, origins.get(each.source, each.start)), each.end) for each in spans]
 
 
 def find_missing(contents: RawContents, origins: Mapping[KafkaPartition, int]) -> tuple[OffsetRange, ...]:
-    """Return the offsets that raw lacks between each Kafka partition's origin and the largest offset."""
-    held = (run.offsets for layer in contents.layers for run in layer)
-    ends = find_ends(contents)
-    read = [OffsetRange(source, at, ends[source]) for source, at in _find_origins(contents, origins).items()]
-    return subtract(read, held)
-
-
-def _find_origins(contents: RawContents, origins: Mapping[KafkaPartition, int]) -> dict[KafkaPartition, int]:
-    """Return the known origin of each Kafka partition in raw, or the smallest offset if that is smaller."""
-    smallest = {s: min(run.offsets.start for run in runs) for s, runs in _group_by_source(contents).items()}
-    return {source: min(first, origins.get(source, first)) for source, first in smallest.items()}
+    """Return the offsets that raw lacks within these spans."""
+    return subtract(find_spans(contents, origins), (run.offsets for layer in contents.layers for run in layer))
 
 
 def _group_by_source(contents: RawContents) -> dict[KafkaPartition, list[Run]]:
@@ -163,24 +158,24 @@ def _group_by_source(contents: RawContents) -> dict[KafkaPartition, list[Run]]:
     for layer in contents.layers:
         for run in layer:
             runs.setdefault(run.offsets.source, []).append(run)
-    return dict(sorted(runs.items()))
+    return runs
 
 
 def _put_partitions(connection: Connection, epoch: Epoch, contents: RawContents, logs: KnownLogs) -> None:
-    begins = _find_origins(contents, logs.origins)
-    for source, of_source in _group_by_source(contents).items():
+    runs = _group_by_source(contents)
+    for span in find_spans(contents, logs.origins):
+        source, of_source = span.source, runs[span.source]
         held = [run.offsets for run in of_source]
-        origin = begins[source]
-        frontier = subtract([OffsetRange(source, origin, LARGEST_END)], [*held, *logs.empty])[0].start
+        frontier = subtract([OffsetRange(source, span.start, LARGEST_END)], [*held, *logs.empty])[0].start
         newest = [r.max_event_time for r in of_source if r.max_event_time is not None and r.offsets.end <= frontier]
         rebuilt_rows.put_partition(
             connection,
             epoch,
             source,
             logs.topic_ids.get(source.generation, f"unknown, of generation {source.generation}"),
-            origin=origin,
+            origin=span.start,
             frontier=frontier,
-            reach=max(run.offsets.end for run in of_source),
+            reach=span.end,
             max_event_time=max(newest, default=None),
         )
 
@@ -208,17 +203,6 @@ def _cut_into_chunks(runs: Sequence[Run]) -> Iterator[list[Run]]:
         chunk.append(run)
     if chunk:
         yield chunk
-
-
-def _sum_released(runs: Sequence[Run]) -> list[RangeRead]:
-    """Return what was released of each Kafka partition, as the range from its first ID to its last."""
-    sums: dict[KafkaPartition, RangeRead] = {}
-    for run in runs:  # in order
-        source, before = run.offsets.source, sums.get(run.offsets.source)
-        whole = OffsetRange(source, before.offsets.start if before else run.offsets.start, run.offsets.end)
-        digest = before.digest + run.digest if before else run.digest
-        sums[source] = RangeRead(whole, digest, run.max_event_time, run.oldest_record)
-    return list(sums.values())
 
 
 def _build_landings(files: Sequence[RawFile], rounds: Sequence[Sequence[Run]]) -> list[list[Landing]]:

@@ -81,7 +81,7 @@ def test_range_without_records_needs_no_epoch() -> None:
     empty = RangeRead(OffsetRange(ZERO, 10, 20), Digest(), None, None, ())
 
     assert joined(batch(0), batch(1, empty), batch(2)) == [[0, 1, 2]]
-    (whole,) = join_ranges([batch(0), batch(1, empty), batch(2)])
+    (whole,) = join_ranges([*batch(0).ranges, *batch(1, empty).ranges, *batch(2).ranges])
     assert (whole.offsets, whole.leader_epochs) == (OffsetRange(ZERO, 0, 30), ((0, 0),))
 
 
@@ -96,7 +96,7 @@ def test_run_ends_after_an_hour_or_a_thousand_batches() -> None:
 def test_joined_epochs_are_those_of_one_reading() -> None:
     parts = [read(ZERO, 0, 10), read(ZERO, 10, 20, epochs=((0, 10), (3, 15))), read(ZERO, 20, 30, epochs=((3, 20),))]
 
-    (whole,) = join_ranges(batch(n, part) for n, part in enumerate(parts))
+    (whole,) = join_ranges(piece for n, part in enumerate(parts) for piece in batch(n, part).ranges)
 
     assert whole.leader_epochs == ((0, 0), (3, 15))
 
@@ -144,7 +144,9 @@ def test_joined_batches_hold_what_their_parts_held(history: list[OldBatch]) -> N
         for source, grouped in groupby(parts, key=lambda piece: piece.offsets.source):
             of_source = list(grouped)
             assert all(a.offsets.end == b.offsets.start for a, b in pairwise(of_source)), "disjoint, nothing between"
-            (whole,) = (piece for piece in join_ranges(run) if piece.offsets.source == source)
+            (whole,) = (
+                piece for piece in join_ranges(p for each in run for p in each.ranges) if piece.offsets.source == source
+            )
             assert whole.offsets == OffsetRange(source, of_source[0].offsets.start, of_source[-1].offsets.end)
             assert whole.digest == sum_digests(piece.digest for piece in of_source)
         landings = sorted((x for each in run for x in each.landings), key=lambda x: (x.place, x.byte_start))
