@@ -14,6 +14,7 @@ from onceover.fault_points import Step
 from onceover.ledger.frontiers import read_holes
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import from_ms
+from onceover.offset_stores.admin import inspect_offsets
 from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
@@ -44,6 +45,17 @@ def test_cut_log_is_read_again_and_both_records_count(lanes: Lanes, stack: Stack
     lane.ingest()
     repair(lane)
     assert_both_count(lane)
+
+
+def test_cut_is_named_before_ingest_runs(lanes: Lanes, stack: Stack) -> None:
+    lane = lanes()
+    land_and_cut(lane, stack)
+    with lane.open() as context:
+        seen = inspect_offsets(context)
+    assert "Kafka partition 0 at 3, 6 stored, ends before the stored offset: it was cut" in (seen.trouble or "")
+    lane.ingest()
+    with lane.open() as context:
+        assert inspect_offsets(context).trouble is None
 
 
 def test_line_of_a_dead_batch_counts_beside_the_new_record(lanes: Lanes, stack: Stack) -> None:

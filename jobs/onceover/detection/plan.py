@@ -14,6 +14,7 @@ from onceover.detection.reopened import list_unlike_certified
 from onceover.errors import ChangedPlanError
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
 from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind
 from onceover.model.json_text import to_json
 from onceover.model.window import Window, WindowRange, format_moment
 from onceover.model.wording import pluralize
@@ -81,6 +82,7 @@ class RepairPlan:
             "bytes": sum(each.bytes for each in self.windows),
             "change": sum(change for change in changes if change is not None),
             "unknown_changes": changes.count(None),
+            "missing_files": sum(any(f.kind is Kind.MISSING_FILE for f in each.findings) for each in self.windows),
         }
 
     def as_dict(self) -> dict[str, object]:

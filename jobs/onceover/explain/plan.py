@@ -18,5 +18,7 @@ def describe_plan(totals: Mapping[str, int], changing: int) -> list[str]:
         if unknown := totals["unknown_changes"]:
             text += f"; of {pluralize(unknown, 'window')} the change is known only after raw is read"
         text += "."
+        if missing := totals["missing_files"]:
+            text += f" It refuses {pluralize(missing, 'window')} whose file is missing; `onceover explain` says more."
     left_out = f"{pluralize(changing, 'window')} left out: batches are landing there; look again in a minute."
     return [text, *([left_out] if changing else [])]

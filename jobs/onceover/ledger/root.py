@@ -230,8 +230,8 @@ def describe_problem(root: Root, facts: RootFacts, problem: RootProblem) -> str:
             )
         case RootProblem.COPIED_LEDGER:
             return (
-                f"{where} was marked{written} by another copy of {ledger}, of which one was made or restored from the "
-                "other; two ledgers on one root count and delete each other's files; once no process uses that copy "
+                f"{where} was marked{written}, but not by {ledger}: by a ledger of which it is a copy, or by a copy of "
+                "it; two ledgers on one root count and delete each other's files; once no process uses the other one "
                 f"any more, run {way_out}"
             )
         case RootProblem.RESTORED_LEDGER:

@@ -72,6 +72,16 @@ def inspect_offsets(context: PipelineContext) -> OffsetInspection:
                     )
             except CorruptOffsetsError as error:
                 trouble = f"{error}; set where reading continues with `onceover offsets {pipeline.name} set`"
+            if beyond := _list_beyond(stored.offsets, facts):
+                with context.open_topic() as topic:  # a driver that runs may have read on since
+                    facts = topic.facts()
+                beyond = _list_beyond(stored.offsets, facts)
+            if beyond and trouble is None:
+                ends = ", ".join(f"{p} at {facts.end[p]:,}, {stored.offsets[p]:,} stored" for p in beyond)
+                trouble = (
+                    f"the log of Kafka partition {ends}, ends before the stored offset: it was cut. Raw keeps what "
+                    "landed; ingest finds the cut when it runs, and reads on from there"
+                )
             return OffsetInspection(
                 store=kind,
                 place=store.place,
@@ -82,6 +92,10 @@ def inspect_offsets(context: PipelineContext) -> OffsetInspection:
                 ),
                 trouble=trouble,
             )
+
+
+def _list_beyond(stored: Mapping[int, int], facts: TopicFacts) -> list[int]:
+    return [p for p, offset in sorted(stored.items()) if offset > facts.end[p]]
 
 
 def set_offsets(

@@ -85,7 +85,7 @@ def test_loss_that_waits_for_a_decision_is_shown_with_its_page(show: Show) -> No
 def test_dry_run_reports_changes_and_which_only_raw_can_prove(show: Show) -> None:
     planned = (
         PlannedRepair(HOURS[0], FOUND, 60, 5944, 60, 30, 7),
-        PlannedRepair(HOURS[1], FOUND, 10, 992, 10, None, 7),
+        PlannedRepair(HOURS[1], (Finding(Kind.MISSING_FILE),), 10, 992, 10, None, 7),
     )
     shown = show(*describe_planned(RepairPlan("things", planned, 1)))
     assert [line.split()[:7] for line in shown.splitlines()[1:3]] == [
@@ -93,6 +93,7 @@ def test_dry_run_reports_changes_and_which_only_raw_can_prove(show: Show) -> Non
         [NAMES[1], "10", "992", "bytes", "10", "-", "-"],
     ]
     assert "2 windows from 70 lines" in shown
+    assert "It refuses 1 window whose file is missing" in " ".join(shown.split())
     assert "1 window left out: batches are landing" in shown
     assert shown.endswith("Nothing was written.\n")
 

@@ -69,7 +69,7 @@ def require(monkeypatch: pytest.MonkeyPatch, now: RepairPlan, token: str) -> Rep
 
 
 def test_plan_sums_up_what_is_known() -> None:
-    summed = RepairPlan("things", (planned(0, Kind.LATE), replace(planned(1, Kind.LATE), distinct=None)))
+    summed = RepairPlan("things", (planned(0, Kind.MISSING_FILE), replace(planned(1, Kind.LATE), distinct=None)))
 
     assert summed.as_dict()["totals"] == {
         "windows": 2,
@@ -77,4 +77,5 @@ def test_plan_sums_up_what_is_known() -> None:
         "bytes": 11_888,
         "change": -30,
         "unknown_changes": 1,
+        "missing_files": 1,
     }

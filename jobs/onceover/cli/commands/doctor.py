@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import entry_points
@@ -17,6 +18,7 @@ from onceover.cli.output import Answer, Table, get_stderr
 from onceover.config.pipelines import read_valid
 from onceover.errors import OnceoverError
 from onceover.model.pipeline import Pipeline
+from onceover.model.wording import pluralize
 
 PATIENCE_SECONDS = 20.0
 Check = Callable[[], Iterator[Outcome]]
@@ -52,12 +54,13 @@ def doctor() -> Answer:
     }
     with get_stderr().status("checking ..."):
         outcomes = [*run_checks(named_checks, PATIENCE_SECONDS), *outcomes]
-    wrong = sum(each.state == "wrong" for each in outcomes)
+    states = Counter(each.state for each in outcomes)
+    wrong, notes = states["wrong"], pluralize(states["note"], "note")
     return Answer(
         outcomes,
         [
             Table(outcomes, ("part", "check"), "state", "what", most=None),
-            f"{wrong} wrong" if wrong else "nothing is wrong",
+            f"{wrong} wrong, {notes}" if wrong else f"nothing is wrong, {notes}",
         ],
         FAILED if wrong else 0,
     )

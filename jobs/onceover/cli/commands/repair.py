@@ -33,7 +33,7 @@ ByValue = Annotated[
 
 
 Plan = Annotated[
-    str | None, option("--plan", "TOKEN", "Repair only what a --dry-run with this token showed; else exit 1.")
+    str | None, option("--plan", "TOKEN", "Repair what a --dry-run with this token showed, or nothing; else exit 1.")
 ]
 
 
