@@ -7,7 +7,7 @@ from tests.integration.cut_logs import cut_log, damage_batch, land_and_cut, prod
 from tests.integration.events import NOON_MS, event
 from tests.integration.extras import die_after, repair
 from tests.integration.lane import Lane, Lanes
-from tests.integration.planted_failures import count_certified, expire, lose_ledger
+from tests.integration.planted_failures import count_certified, expire, lose_ledger, skip_to
 from tests.integration.program import run
 
 from onceover.fault_points import Step
@@ -47,15 +47,20 @@ def test_cut_log_is_read_again_and_both_records_count(lanes: Lanes, stack: Stack
     assert_both_count(lane)
 
 
-def test_cut_is_named_before_ingest_runs(lanes: Lanes, stack: Stack) -> None:
+def test_offsets_tell_of_a_cut_or_a_hole_before_ingest_runs(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
     land_and_cut(lane, stack)
     with lane.open() as context:
         seen = inspect_offsets(context)
-    assert "Kafka partition 0 at 3, 6 stored, ends before the stored offset: it was cut" in (seen.trouble or "")
+    assert "Kafka partition 0 ends at 3, before the stored offset 6: its log was cut" in (seen.trouble or "")
     lane.ingest()
     with lane.open() as context:
         assert inspect_offsets(context).trouble is None
+    lane.produce([event(n) for n in range(3)])
+    skip_to(lane, 5)
+    with lane.open() as context:
+        seen = inspect_offsets(context)
+    assert "the stored offset 5 of Kafka partition 0 is 2 beyond 3, up to which it was read" in (seen.trouble or "")
 
 
 def test_line_of_a_dead_batch_counts_beside_the_new_record(lanes: Lanes, stack: Stack) -> None:

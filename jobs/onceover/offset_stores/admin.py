@@ -59,8 +59,6 @@ def inspect_offsets(context: PipelineContext) -> OffsetInspection:
     pipeline = context.pipeline
     with _open_topic(context) as (ledger, facts):
         kind = pipeline.ingest.offset_store
-        by_source = frontiers.read_progress(ledger, pipeline.name, facts.generation)
-        progress = {source.kafka_partition: pair for source, pair in by_source.items()}
         stored, trouble = StoredOffsets(), None
         with closing(open_store(kind, context)) as store:
             try:
@@ -72,16 +70,12 @@ def inspect_offsets(context: PipelineContext) -> OffsetInspection:
                     )
             except CorruptOffsetsError as error:
                 trouble = f"{error}; set where reading continues with `onceover offsets {pipeline.name} set`"
-            if beyond := _list_beyond(stored.offsets, facts):
+            if any(offset > facts.end[p] for p, offset in stored.offsets.items()):
                 with context.open_topic() as topic:  # a driver that runs may have read on since
                     facts = topic.facts()
-                beyond = _list_beyond(stored.offsets, facts)
-            if beyond and trouble is None:
-                ends = ", ".join(f"{p} at {facts.end[p]:,}, {stored.offsets[p]:,} stored" for p in beyond)
-                trouble = (
-                    f"the log of Kafka partition {ends}, ends before the stored offset: it was cut. Raw keeps what "
-                    "landed; ingest finds the cut when it runs, and reads on from there"
-                )
+            by_source = frontiers.read_progress(ledger, pipeline.name, facts.generation)  # after what was stored
+            progress = {source.kafka_partition: pair for source, pair in by_source.items()}
+            trouble = trouble or _find_trouble(stored.offsets, facts, progress)
             return OffsetInspection(
                 store=kind,
                 place=store.place,
@@ -94,8 +88,21 @@ def inspect_offsets(context: PipelineContext) -> OffsetInspection:
             )
 
 
-def _list_beyond(stored: Mapping[int, int], facts: TopicFacts) -> list[int]:
-    return [p for p, offset in sorted(stored.items()) if offset > facts.end[p]]
+def _find_trouble(stored: Mapping[int, int], facts: TopicFacts, progress: Mapping[int, tuple[int, int]]) -> str | None:
+    """Return what a stored offset tells before ingest, which sees to it, runs again: the first that it tells."""
+    for p, offset in sorted(stored.items()):
+        if offset > facts.end[p]:
+            return (
+                f"Kafka partition {p} ends at {facts.end[p]:,}, before the stored offset {offset:,}: its log was cut. "
+                "Raw keeps what landed; ingest finds the cut when it runs, and reads on from there"
+            )
+        _, reach = progress.get(p, (offset, offset))
+        if offset > reach:
+            return (
+                f"the stored offset {offset:,} of Kafka partition {p} is {offset - reach:,} beyond {reach:,}, up to "
+                "which it was read: once ingest runs, the offsets between are a hole, which a repair reads again"
+            )
+    return None
 
 
 def set_offsets(

@@ -23,6 +23,7 @@ RECORDED = {
     "onceover/ledger/read_again.py": "requests a repair of the windows that a hole landed in",
 }
 READ = {
+    "onceover/detection/plan.py": "counts the windows that a repair will refuse",
     "onceover/explain/page/losses.py": "offers each loss that a hole names to be accepted",
     "onceover/explain/gather.py": "looks for a compacted file where text is gone, and for lost lines of open windows",
     "onceover/explain/next_steps.py": "knows what a proof failed for by the repair's codes",

@@ -71,7 +71,7 @@ PLAN: Final = {
     "token": HOSTILE,
     "windows": [_Planned()],
     "changing": 1,
-    "totals": {"windows": 1, "lines": 1, "bytes": 1, "change": 0, "unknown_changes": 1},
+    "totals": {"windows": 1, "lines": 1, "bytes": 1, "change": 0, "unknown_changes": 1, "missing_files": 0},
 }
 PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
     "pipelines.html": {
