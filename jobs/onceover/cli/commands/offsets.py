@@ -126,7 +126,7 @@ def _copy(context: PipelineContext, to: str | None, path: str, reason: str | Non
 def _parse_pair(text: str) -> tuple[int, int]:
     kafka_partition, equals, offset = text.partition("=")
     if not equals or not all(part.isascii() and part.isdigit() for part in (kafka_partition, offset)):
-        raise UsageError(f"{text[:40]!r} is not PARTITION=OFFSET, like 0=1200")
+        raise UsageError(f"{text[:40]!r} is not PARTITION=OFFSET, like 0=1200, digits alone")
     return _parse_number(kafka_partition, MAX_KAFKA_PARTITION), _parse_number(offset, MOST)
 
 
