@@ -22,7 +22,7 @@ from bench.table import Row, alternate, middle, results, runs
 from onceover.compaction.job import CompactionResult, CompactRun
 from onceover.config.endpoints import address
 from onceover.context import PipelineContext, open_pipeline
-from onceover.detection import service as detection_service
+from onceover.detection import detect as detecting
 from onceover.fault_points import FaultPoint
 from onceover.ingest.job import build_driver, open_source
 from onceover.ledger import compactions, drivers
@@ -77,7 +77,7 @@ def run() -> tuple[list[Row], list[str]]:
     spark = build("bench compact")
     with open_pipeline(NAME, "bench") as context:
         known = _ingested(spark, context)
-        detection_service.detect(context, who="bench", why="bench")
+        detecting.detect(context, who="bench", why="bench")
         started = time.monotonic()
         due = compactions.list_compactable(context.ledger, NAME, 0, None, None)
         ended = CompactRun(spark, context, known, FaultPoint()).run(due)

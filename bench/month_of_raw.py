@@ -14,7 +14,7 @@ from hdfs import InsecureClient
 
 from bench.large_ledger import BEFORE, LINE, MINUTES, OWN, PARTITIONS, LargeLedger, generation, start_of
 from onceover.ledger.database import Connection
-from onceover.lines.line_reference import Line, encode
+from onceover.lines.line_format import Line, encode
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record
 from onceover.model.window import from_ms, to_ms

@@ -14,7 +14,7 @@ from bench import large_ledger
 from bench.large_ledger import LargeLedger
 from bench.table import Row, alternate, middle
 from onceover.config.endpoints import address
-from onceover.ledger import repair_requests
+from onceover.ledger import claims, repair_requests
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.repair_requests import RepairRequest
 from onceover.model.claim import ClaimedWindow
@@ -72,7 +72,7 @@ def _claim(connection: Connection, ledger: LargeLedger) -> tuple[RepairRequest, 
     windows: dict[datetime, list[Finding]] = {large_ledger.start_of(n): [] for n in range(ledger.windows)}
     request_id = repair_requests.create_request(connection, ledger.known.name, "bench", "bench", windows)
     request = repair_requests.read_request(connection, ledger.known.name, request_id)
-    claimed, _ = repair_requests.claim(connection, request)
+    claimed, _ = claims.claim(connection, request)
     return request, claimed
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from onceover.lines.line_reference import Line, encode
+from onceover.lines.line_format import Line, encode
 from onceover.model.record import Record
 
 CONTRACT = "V1-00c0ffee00c0ffee"

@@ -19,9 +19,9 @@ class PipelineOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("pipeline",)
 
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.map_index_template = "{{ task.pipeline }}"  # set here: `partial` hands over None
+    # A default, which `partial` reads: Airflow renders the label before it makes the task of a mapped one.
+    def __init__(self, *, pipeline: str, map_index_template: str | None = "{{ task.pipeline }}", **kwargs: Any) -> None:
+        super().__init__(map_index_template=map_index_template, **kwargs)
         self.pipeline = pipeline
 
     def open(self, purpose: str) -> AbstractContextManager[PipelineContext]:

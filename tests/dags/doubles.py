@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onceover.context import PipelineContext
+from onceover.detection import detect as detecting
 from onceover.detection import plan as plan_module
-from onceover.detection import service as detection_service
+from onceover.detection.detect import Detection, FailedWindow
 from onceover.detection.plan import PlannedRepair, RepairPlan
-from onceover.detection.service import Detection, FailedWindow
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window, WindowRange
@@ -76,7 +76,7 @@ class Library:
 
     def patch(self, monkeypatch: pytest.MonkeyPatch) -> Library:
         """Put the double in the library's place for a test."""
-        monkeypatch.setattr(detection_service, "detect", self.detect)
+        monkeypatch.setattr(detecting, "detect", self.detect)
         monkeypatch.setattr(plan_module, "plan_repair", self.plan_repair)
         monkeypatch.setattr(confirmation, "confirm", self.confirm)
         monkeypatch.setattr(range_outcome, "judge_range", self.judge_range)

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, WeightRule
+from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.serialization.serialized_objects import DagSerialization
 
 from onceover.config.airflow import POOL
@@ -96,6 +97,11 @@ def test_reread_is_followed_by_a_repair_ahead_of_schedules(dag_bag: DagBag) -> N
     ]
     assert {"repair", "on call"} <= dag.tags
     assert [(task.pool, getattr(task, "priority_weight", None)) for task in tasks[:2]] == [(POOL, 100)] * 2
+
+
+def test_mapped_task_shows_its_pipeline(dag: DAG) -> None:
+    mapped = [task for task in dag.tasks if isinstance(task, MappedOperator)]
+    assert [task.task_id for task in mapped if task.map_index_template != "{{ task.pipeline }}"] == []
 
 
 def test_dag_survives_being_stored(dag: DAG) -> None:

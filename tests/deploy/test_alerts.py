@@ -11,8 +11,7 @@ import yaml
 from tests.deploy.promql import labels_of, metrics_of, mistakes_of
 from tests.docs.pages import anchor, read
 
-from onceover.model.finding_kinds import MEANINGS
-from onceover.model.finding_meaning import Alert
+from onceover.model.finding_kinds import MEANINGS, Alert
 
 ROOT = Path(__file__).parents[2]
 RULES = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text())

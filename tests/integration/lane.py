@@ -26,8 +26,8 @@ from onceover.compaction.job import CompactionResult, CompactRun, take_over_foun
 from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.context import PipelineContext, open_ledger, open_pipeline
+from onceover.detection.detect import Detection, detect
 from onceover.detection.plan import PlannedRepair, plan_repair
-from onceover.detection.service import Detection, detect
 from onceover.detection.sweep import SweepResult, sweep_pipeline
 from onceover.fault_points import FaultPoint
 from onceover.ingest.cutover import Migration, migrate_contract
@@ -40,7 +40,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import list_generations
 from onceover.ledger.migrate import upgrade_schema
 from onceover.lines.escapes import CorruptLineError
-from onceover.lines.line_reference import Line, decode
+from onceover.lines.line_format import Line, decode
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import Window, WindowRange, format_moment, from_ms

@@ -14,7 +14,7 @@ from tests.integration.page_visits import Visit
 from tests.integration.planted_failures import land_twice
 
 from onceover.config.endpoints import address
-from onceover.detection.service import detect
+from onceover.detection.detect import detect
 from onceover_local.airflow_rest import AirflowRest, wait_for
 from onceover_local.stack import Stack
 

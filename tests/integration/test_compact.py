@@ -21,7 +21,7 @@ from tests.integration.program import as_json, run
 from onceover.compaction import job
 from onceover.errors import BusyError
 from onceover.ledger import compactions
-from onceover.lines.line_reference import decode
+from onceover.lines.line_format import decode
 from onceover.model.window import to_ms
 
 pytestmark = pytest.mark.stack

@@ -22,7 +22,7 @@ from tests.integration.planted_failures import (
 
 from onceover.config.endpoints import address
 from onceover.detection import holes
-from onceover.detection.service import Detection
+from onceover.detection.detect import Detection
 from onceover.errors import UsageError
 from onceover.explain.page.strip import read_strip
 from onceover.kafka import Topic

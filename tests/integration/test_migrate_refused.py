@@ -22,7 +22,7 @@ from onceover.errors import BusyError, ContractChangedError, UsageError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.cutover import cut_over
 from onceover.ingest.job import build_driver, open_source
-from onceover.ledger import repair_requests
+from onceover.ledger import claims, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver
 from onceover.repair import confirmation
@@ -37,12 +37,12 @@ def repair_as(lane: Lane, entry: RegisteredPipeline, request_id: int) -> RepairO
     """Repair under the registration that the process read when it started."""
     with lane.open() as context:
         request = repair_requests.read_request(context.ledger, lane.name, request_id)
-        claimed, accounted = repair_requests.claim(context.ledger, request)
+        claimed, accounted = claims.claim(context.ledger, request)
         try:
             repair = RepairRun(lane.spark, context, entry, request, FaultPoint(), WindowProgress(1, 0))
             return repair.run(claimed, accounted)
         finally:
-            repair_requests.drop_claims(context.ledger, lane.name, claimed)
+            claims.drop_claims(context.ledger, lane.name, claimed)
 
 
 def test_migration_is_refused_for_other_keys_and_beside_ingest(lanes: Lanes) -> None:

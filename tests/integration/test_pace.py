@@ -83,7 +83,7 @@ def test_failed_attempt_is_retried_though_others_wait(
     lane.produce([event(n % 10) for n in range(30)])
     with lane.driver() as driver:
         part = driver._offsets if failing == "commit" else driver
-        name = "commit" if failing == "commit" else "_work"
+        name = "commit" if failing == "commit" else "_append"
         real, calls = getattr(part, name), []
 
         def once(*given: object) -> object:

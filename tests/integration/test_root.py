@@ -21,7 +21,7 @@ from onceover.config.endpoints import address
 from onceover.context import PipelineContext
 from onceover.detection import holes
 from onceover.detection.cuts import compare_log
-from onceover.detection.service import detect
+from onceover.detection.detect import detect
 from onceover.errors import OnceoverError
 from onceover.kafka import Topic
 from onceover.ledger import frontiers

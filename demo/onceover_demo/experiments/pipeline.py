@@ -12,7 +12,7 @@ from pathlib import Path
 
 from onceover.config.endpoints import address
 from onceover.context import open_ledger, open_pipeline
-from onceover.detection import service as detection_service
+from onceover.detection import detect as detecting
 from onceover.errors import TransientError
 from onceover.fault_points import Step
 from onceover.kafka import Topic
@@ -110,14 +110,12 @@ class Trial:
             ).fetchall()
         return {int(r["window_start"].timestamp() * 1000): (r["records"], int(r["total"])) for r in rows}
 
-    def repair(self) -> detection_service.Detection:
+    def repair(self) -> detecting.Detection:
         """Detect, rebuild the failed windows and confirm. Returns the detection."""
         start = from_ms(NOON_MS)
         window_range = WindowRange(start, start + timedelta(minutes=10), 5)
         with open_pipeline(self.name, "experiments") as context:
-            detection = detection_service.detect(
-                context, who="experiment", why="an experiment", window_range=window_range
-            )
+            detection = detecting.detect(context, who="experiment", why="an experiment", window_range=window_range)
             if detection.request_id is not None:
                 arguments = ["--pipeline", self.name, "--request", str(detection.request_id)]
                 job = SupervisedJob("repair.py", arguments, self.log / f"{self.name}.log", self.launch)

@@ -9,8 +9,8 @@ from rich.filesize import decimal
 
 from onceover.cli.exit_codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
 from onceover.cli.output import Part, Table
+from onceover.detection.detect import Detection
 from onceover.detection.plan import RepairPlan
-from onceover.detection.service import Detection
 from onceover.explain.finding_text import describe_finding
 from onceover.explain.plan import describe_plan
 from onceover.model.finding import Finding

@@ -15,7 +15,8 @@ from typing import Protocol
 from onceover.detection.evidence import EvidenceSnapshot, read_evidence, read_versions
 from onceover.ledger import batches
 from onceover.ledger.database import Connection
-from onceover.model.finding import Evidence, Finding, is_right, judge_window
+from onceover.model.finding import Evidence, Finding, is_right
+from onceover.model.judgement import judge_window
 from onceover.model.raw_file import CompactedFile
 from onceover.model.window import WindowRange
 

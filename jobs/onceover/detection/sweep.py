@@ -28,8 +28,9 @@ from onceover.ledger.database import Connection
 from onceover.ledger.expiries import list_quarantine_lengths
 from onceover.ledger.findings import note_finding
 from onceover.ledger.windows import bump_versions, lock_windows
-from onceover.model.finding import Finding, judge_window
+from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
+from onceover.model.judgement import judge_window
 from onceover.model.window import WindowRange
 
 PATIENCE_SECONDS = 60.0

@@ -19,6 +19,9 @@ def describe_plan(totals: Mapping[str, int], changing: int) -> list[str]:
             text += f"; of {pluralize(unknown, 'window')} the change is known only after raw is read"
         text += "."
         if missing := totals["missing_files"]:
-            text += f" It refuses {pluralize(missing, 'window')} whose file is missing; `onceover explain` says more."
+            text += (
+                f" Of {pluralize(missing, 'window')} the file is missing or too short: the repair refuses each that "
+                "has lost a record; `onceover explain` says more."
+            )
     left_out = f"{pluralize(changing, 'window')} left out: batches are landing there; look again in a minute."
     return [text, *([left_out] if changing else [])]

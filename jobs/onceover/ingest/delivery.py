@@ -8,7 +8,7 @@ from datetime import datetime
 
 from onceover.errors import TransientError
 from onceover.kafka.shard_read import ShardRead
-from onceover.lines.line_reference import MAX_EVENT_MS
+from onceover.lines.line_format import MAX_EVENT_MS
 from onceover.model.batch import RangeRead
 from onceover.model.log_history import order_epochs
 from onceover.model.offsets import OffsetRange

@@ -14,6 +14,7 @@ import resource
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Generator
 from dataclasses import replace
 from tempfile import TemporaryFile
@@ -31,7 +32,9 @@ UNREADABLE: Final = 3
 OTHER: Final = 4
 """The code to exit with if reading ended for another reason: Kafka does not answer, or does not hold the range."""
 _TOO_LARGE: Final = "its batch decompresses to more than a reader has memory for"
-_STOPS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_STOPS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM)
+_MOST_SILENCE_SECONDS: Final = 600
+"""How long nothing may arrive, beyond what the reader itself waits: then the client hangs, and the process dies."""
 
 
 def read_apart(
@@ -58,18 +61,23 @@ def read_apart(
                 yield batch
         except (pa.ArrowInvalid, OSError):  # it ended in the middle
             pass
-        except GeneratorExit:  # its client may hang for ever when the process ends by itself
+        except BaseException:  # a time limit, a person, a reader that has enough: the process would read on
             child.kill()
             raise
         # Arrow takes the end of a pipe between two batches for the end of the stream: only the exit code says which it
         # was.
-        code = child.wait()
+        try:
+            code = child.wait()
+        except BaseException:
+            child.kill()
+            raise
         errors.seek(0)
         said = errors.read().decode(errors="replace").splitlines()
     if code == 0 or at >= end:
         return
     if code in (UNREADABLE, OTHER):
-        why, offset, kafka_batch = json.loads(said[-1])
+        # The client's threads print there too.
+        why, offset, kafka_batch = json.loads(next(line for line in reversed(said) if line.startswith("[")))
         if code == OTHER:
             raise TransientError(why)
         raise UnreadableRecordError(why, max(at, offset or at), kafka_batch)
@@ -90,8 +98,9 @@ def main() -> None:
     source, kafka_partition, start, end = pickle.load(sys.stdin.buffer)
     limit_memory(MAX_PROBE_BYTES)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    reader = LogReader(source, lambda arrived: print(arrived + 1, file=sys.stderr, flush=True))
+    signal.alarm(_MOST_SILENCE_SECONDS)
     try:
+        reader = LogReader(source, _note)
         stream = pa.ipc.new_stream(sys.stdout.buffer, SCHEMA)
         for batch in reader.read_at_once(kafka_partition, start, end):
             stream.write_batch(batch)
@@ -103,7 +112,16 @@ def main() -> None:
         sys.stderr.write(f"\n{json.dumps(why)}\n")
         sys.stderr.flush()
         os._exit(UNREADABLE if isinstance(error, UnreadableRecordError | MemoryError) else OTHER)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the client is not closed
+        traceback.print_exception(error)
+        sys.stderr.flush()
+        os._exit(1)
     os._exit(0)
+
+
+def _note(arrived: int) -> None:
+    signal.alarm(_MOST_SILENCE_SECONDS)
+    print(arrived + 1, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -69,10 +69,20 @@ class LogProbe:
         if offset >= self._end:
             return None
         try:
-            first = next(self._log.read_at_once(self._kafka_partition, offset, self._end), None)
+            first = self._read_first(offset, self._end)
+        except UnreadableRecordError as error:
+            if error.offset is None or error.offset <= offset:
+                raise
+            first = self._read_first(offset, error.offset)  # what arrived beside it can be read
+            if first is None:
+                raise
+        return None if first is None else _get_epoch(first)
+
+    def _read_first(self, offset: int, end: int) -> pa.RecordBatch | None:
+        try:
+            return next(self._log.read_at_once(self._kafka_partition, offset, end), None)
         except OffsetRangeError as error:
             raise TransientError(str(error)) from error
-        return None if first is None else _get_epoch(first)
 
 
 def _get_epoch(records: pa.RecordBatch) -> tuple[int, int] | None:

@@ -134,11 +134,17 @@ def restore_contracts(
         connection.execute(
             "INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1) ON CONFLICT DO NOTHING", [name]
         )
-        connection.execute("DELETE FROM onceover.contract WHERE pipeline = %s", [name])
+        known = connection.execute(
+            "DELETE FROM onceover.contract WHERE pipeline = %s RETURNING version, poison", [name]
+        ).fetchall()
         for version, (contract, columns) in enumerate(versions, 1):
             by = (who, why) if version > 1 else (None, None)
             at = {source: of_source[version] for source, of_source in cutovers.items() if version in of_source}
             keep_contract(connection, name, contract, version, columns, at, *by)
+        connection.cursor().executemany(  # what Spark dies of is known already
+            "UPDATE onceover.contract SET poison = %s WHERE pipeline = %s AND version = %s",
+            [(Jsonb(row["poison"]), name, row["version"]) for row in known],
+        )
         return read_registered(connection, name)
 
 
@@ -162,7 +168,7 @@ def record_poison(connection: Connection, pipeline: str, found: Iterable[PoisonR
                             "reason": each.reason,
                             "error": each.error,
                         }
-                        for each in of_version
+                        for each in {(one.source, one.offset): one for one in of_version}.values()
                     ]
                 ),
                 pipeline,

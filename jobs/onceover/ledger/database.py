@@ -23,7 +23,7 @@ from onceover.model.json_text import to_json
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for rooms that may not import the driver
-SCHEMA_VERSION = "5"
+SCHEMA_VERSION = "6"
 """Of the tables in `schema`; a change of them takes a new one."""
 _SESSION = {
     "onceover.session": "pinned",  # a pooler that drops these settings drops this one too

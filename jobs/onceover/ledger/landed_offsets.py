@@ -155,9 +155,11 @@ FROM (
   SELECT batch_id, start_offset, end_offset, true FROM onceover.released
   WHERE generation = %(generation)s AND kafka_partition = %(partition)s AND end_offset > %(start)s
     AND start_offset < %(end)s
-) r JOIN onceover.batch b USING (batch_id) JOIN onceover.landing l USING (batch_id)
-JOIN onceover.landing_part p ON p.landing_id = l.landing_id AND p.generation = %(generation)s
-  AND p.kafka_partition = %(partition)s
+) r CROSS JOIN LATERAL ( -- OFFSET 0: looked up by the batch's key; else the planner reads every landing
+  SELECT l.* FROM onceover.batch b JOIN onceover.landing l USING (batch_id)
+  WHERE b.batch_id = r.batch_id AND b.pipeline = %(pipeline)s AND b.state = 'landed' OFFSET 0) l
+CROSS JOIN LATERAL (
+  SELECT * FROM onceover.landing_part a WHERE a.landing_id = l.landing_id AND a.generation = %(generation)s
+    AND a.kafka_partition = %(partition)s OFFSET 0) p
 JOIN onceover."window" w ON w.pipeline = l.pipeline AND w.window_start = l.window_start
-WHERE b.pipeline = %(pipeline)s AND b.state = 'landed'
 """

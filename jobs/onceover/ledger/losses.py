@@ -39,6 +39,11 @@ def record_loss(
         _insert(connection, pipeline, lost, start, end, who, why, "lost")
         bump_versions(connection, pipeline, windows)
         advance(connection, pipeline, lost)
+        connection.execute(  # what was lost may have had any event time: the log is quiet from now on only
+            "UPDATE onceover.kafka_partition SET caught_up_since = NULL WHERE pipeline = %s AND generation = %s "
+            "AND kafka_partition = %s",
+            [pipeline, source.generation, source.kafka_partition],
+        )
     return windows
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from onceover.errors import FencedError, LandingMismatchError
 from onceover.ledger import batches
 from onceover.ledger.database import Connection
-from onceover.ledger.drivers import Epoch
+from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.windows import lock_windows
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -47,6 +47,7 @@ def land_release(
     if landed != sum(map(len, ids)):
         raise LandingMismatchError(f"{landed} of {sum(map(len, ids))} records landed in windows; nothing counts")
     with connection.transaction():
+        require_epoch(connection, epoch)  # before windows, in the order of locks
         own = {landing.window_start for landing in landings if landing.window_start}
         lock_windows(connection, epoch.pipeline, sorted(own))
         batches.count_landings(connection, epoch, batch_id, read, landings)

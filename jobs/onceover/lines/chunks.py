@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from onceover.lines.line_reference import LONGEST_COLUMNS, LONGEST_LINE
+from onceover.lines.line_format import LONGEST_COLUMNS, LONGEST_LINE
 
 CHUNK: Final = 4 * 1024 * 1024
 LONGEST: Final = LONGEST_LINE + LONGEST_COLUMNS + 64 * 1024  # of a line with all its fields

@@ -14,11 +14,11 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import xxhash
 
 from onceover.errors import UsageError
 from onceover.lines.escapes import ESCAPES, NULL
-from onceover.lines.line_reference import (
+from onceover.lines.hashes import hash_contents, hash_lines
+from onceover.lines.line_format import (
     LEFT_OUT,
     LONGEST_COLUMNS,
     MAX_EVENT_MS,
@@ -47,7 +47,7 @@ def frame_content(
     content: pa.Array, event_ms: pa.Array, leader_epoch: pa.Array, contract: str, columns: Sequence[pa.Array]
 ) -> Framed:
     """Return the lines of records, at least one, of this `content`, and of one contract. Lines equal
-    `line_reference.encode`, byte for byte.
+    `line_format.encode`, byte for byte.
 
     Takes `event_ms` and `leader_epoch` as integers (null in quarantine; null or negative if the broker gave none), and
     `columns` as strings or binary. Raises UsageError for an event time that is wider than its field.
@@ -56,7 +56,7 @@ def frame_content(
     body = join_fields(content, format_time_and_epoch(event_ms, leader_epoch), contract_field)
     if columns:
         body = join_fields(body, _format_columns(columns))
-    text = join_fields(body, as_binary(_format_hash(_hash_lines(body))))
+    text = join_fields(body, as_binary(_format_hash(hash_lines(_slice(body), len(body)))))
     bounds = _bounds(text)
     return Framed(get_data(text), bounds - bounds[0], hash_content(content))
 
@@ -81,14 +81,8 @@ def add_value(head: pa.Array, value: pa.Array) -> pa.Array:
 
 
 def hash_content(content: pa.Array) -> np.ndarray:
-    """Return what these contents add to a digest (n x 4): the four 32-bit parts of XXH3-128, as uint64."""
-    digests = b"".join(map(xxhash.xxh3_128_digest, _slice(content)))
-    return np.frombuffer(digests, ">u4").reshape(len(content), 4).astype(np.uint64)
-
-
-def _hash_lines(body: pa.Array) -> np.ndarray:
-    """Return the XXH3-64 of each line's bytes before the TAB of its hash."""
-    return np.fromiter(map(xxhash.xxh3_64_intdigest, _slice(body)), np.uint64, len(body))
+    """Return what these contents add to a digest, as `hash_contents` does."""
+    return hash_contents(_slice(content), len(content))
 
 
 def format_digits(numbers: np.ndarray, width: int) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from onceover.lines.chunks import LONGEST
 from onceover.lines.escapes import CorruptLineError
-from onceover.lines.line_reference import Line, decode
+from onceover.lines.line_format import Line, decode
 
 
 def decode_file(chunks: Iterable[bytes], longest: int = LONGEST) -> Iterator[Line | CorruptLineError]:

@@ -7,14 +7,15 @@ Nothing that a file holds raises: a torn, damaged or foreign line is a line that
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import xxhash
 from numpy.lib.stride_tricks import sliding_window_view
 
 from onceover.lines.digits import parse_decimal, parse_hex
-from onceover.lines.line_reference import (
+from onceover.lines.hashes import hash_contents, hash_lines
+from onceover.lines.line_format import (
     CONTRACT,
     FIELDS_BEFORE_COLUMNS,
     MAX_EPOCH,
@@ -81,7 +82,7 @@ def read(data: memoryview) -> Lines:
     rows, last = rows[framed], last[framed]
 
     written, is_hash = parse_hex(_gather(octets, last + 1, _HASH_DIGITS))
-    proved = is_hash & (_hash(data, start[rows], last) == written)
+    proved = is_hash & (hash_lines(_slice(data, start[rows], last), len(rows)) == written)
     rows, last, written = rows[proved], last[proved], written[proved]
 
     tab = [tabs[first[rows] + number] for number in range(FIELDS_BEFORE_COLUMNS)]
@@ -111,7 +112,7 @@ def read(data: memoryview) -> Lines:
         event_ms=spread(event_ms),
         leader_epoch=spread(leader_epoch),
         hash=spread(written),
-        parts=spread(_hash_content(data, start[rows], tab[3])),
+        parts=spread(hash_contents(_slice(data, start[rows], tab[3]), len(rows))),
         contract=spread(contract),
         contracts=contracts,
         content_end=spread(tab[3]),
@@ -160,16 +161,10 @@ def _gather(octets: np.ndarray, at: np.ndarray, width: int) -> np.ndarray:
     return gathered
 
 
-def _hash(data: memoryview, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    digest = xxhash.xxh3_64_intdigest
-    bounds = zip(start.tolist(), end.tolist(), strict=True)
-    return np.fromiter((digest(data[a:b]) for a, b in bounds), np.uint64, len(start))
-
-
-def _hash_content(data: memoryview, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    digest = xxhash.xxh3_128_digest
-    hashes = b"".join([digest(data[a:b]) for a, b in zip(start.tolist(), end.tolist(), strict=True)])
-    return np.frombuffer(hashes, ">u4").reshape(len(start), 4).astype(np.uint64)
+def _slice(data: memoryview, start: np.ndarray, end: np.ndarray) -> Iterator[memoryview]:
+    return (
+        data[a:b] for a, b in zip(start.tolist(), end.tolist(), strict=True)
+    )  # a list would cost half as much again
 
 
 def _parse_known(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

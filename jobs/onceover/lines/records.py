@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onceover.lines.escapes import NULL, UNESCAPES
-from onceover.lines.line_reference import KAFKA_TIMESTAMP
+from onceover.lines.line_format import KAFKA_TIMESTAMP
 from onceover.lines.read import Lines
 
 SCHEMA = pa.schema(

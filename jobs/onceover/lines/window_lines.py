@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from onceover.lines.line_reference import LEFT_OUT
+from onceover.lines.line_format import LEFT_OUT
 from onceover.lines.ranges import number_sources
 from onceover.lines.read import Lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from onceover.lines.line_reference import Line
+from onceover.lines.line_format import Line
 from onceover.model.offsets import KafkaPartition
 
 _RELEASED: Final = -1

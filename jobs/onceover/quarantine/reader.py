@@ -9,7 +9,7 @@ from datetime import date
 from typing import Protocol
 
 from onceover.lines.line_file import decode_file, read_intact
-from onceover.lines.line_reference import Line
+from onceover.lines.line_format import Line
 from onceover.model.offsets import KafkaPartition, OffsetSet
 from onceover.quarantine.counted_ids import CountedIds
 

@@ -86,7 +86,7 @@ class WindowFiles:
         last = None if end is None else end.astimezone(UTC).date()
         files: list[RawFile] = []
         for day, name, length in self._list_day_folders(first, last):
-            at = _parse_start(day, f"{name.partition('.')[0]}.log") if name.endswith((".log", COMPACTED)) else None
+            at = _parse_start(day, f"{name.partition('.')[0]}.log" if name.endswith(COMPACTED) else name)
             if at is not None and length and (start is None or at >= start) and (end is None or at < end):
                 files.append(RawFile(f"{self.layout.day_folder(day)}/{name}", length, window_start=at))
         return files

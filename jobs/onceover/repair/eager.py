@@ -16,7 +16,7 @@ from itertools import accumulate
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
-from onceover.detection.service import detect
+from onceover.detection.detect import detect
 from onceover.errors import OnceoverError, SparkLostError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.micro_batch import attempt

@@ -20,7 +20,7 @@ from onceover.context import PipelineContext
 from onceover.ledger.extras import list_landed_spans
 from onceover.ledger.landed_offsets import LandedBytes, list_covering
 from onceover.lines.line_file import read_intact
-from onceover.lines.line_reference import compute_digest
+from onceover.lines.line_format import compute_digest
 from onceover.model.claim import ClaimedWindow
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY, Digest

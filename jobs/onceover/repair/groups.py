@@ -17,7 +17,7 @@ from onceover.context import PipelineContext
 from onceover.detection.cuts import compare_log
 from onceover.errors import OnceoverError
 from onceover.fault_points import FaultPoint, RepairStep
-from onceover.ledger import repair_requests
+from onceover.ledger import claims, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import DatabaseError, connect
 from onceover.ledger.landings import count_landed_lines
@@ -71,14 +71,14 @@ def repair_groups(
 
     for starts in group_windows(request.window_starts, count, most):
         group = replace(request, window_starts=tuple(starts))
-        claimed, accounted = repair_requests.claim(ledger, group, is_compared=is_compared)
+        claimed, accounted = claims.claim(ledger, group, is_compared=is_compared)
         try:
             with renew_claims(context.address("postgres"), registered.name, claimed):
                 fault_point.stop_after(RepairStep.CLAIMED)
                 total += repair.run(claimed, accounted)
         finally:
             if not ledger.broken:
-                repair_requests.drop_claims(ledger, registered.name, claimed)
+                claims.drop_claims(ledger, registered.name, claimed)
         progress.finish(len(starts), sum(map(count, starts)))
     return total
 
@@ -92,7 +92,7 @@ def renew_claims(address: str, pipeline: str, claimed: Sequence[ClaimedWindow]) 
         while not stop.wait(CLAIM_SECONDS / 4):
             try:
                 with connect(address, "onceover claims") as connection:
-                    repair_requests.renew(connection, pipeline, claimed)
+                    claims.renew(connection, pipeline, claimed)
             except (OnceoverError, DatabaseError) as error:
                 log.warning("claims not renewed: %s", error)  # publishing checks the token, so this costs work only
 

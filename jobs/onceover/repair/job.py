@@ -70,13 +70,16 @@ class RepairRun:
             return RepairOutcome()
         require_in_force(self.context.ledger, self.registered)
         self.context.require_own_root()
+        leases = open_leases(self.spark, self.context)  # here: what it raises is no window's failure
         outcomes = isolate_failures(
-            claimed, lambda some: self._repair_windows(some, accounted), self._record_unreadable
+            claimed, lambda some: self._repair_windows(some, accounted, leases), self._record_unreadable
         )
         return sum(outcomes, RepairOutcome())
 
-    def _repair_windows(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
-        frozen = freeze(self.context, open_leases(self.spark, self.context), [claim.window_start for claim in claimed])
+    def _repair_windows(
+        self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange], leases: Leases
+    ) -> RepairOutcome:
+        frozen = freeze(self.context, leases, [claim.window_start for claim in claimed])
         texts, compacted = list_texts(self.context.files, frozen), list_compacted(self.context.files, claimed)
         size = sum(file.length for files in (texts, compacted) for file in files.values())
         log.info("reading %d window files, %d compacted ones, %.1f MiB", len(texts), len(compacted), size / 2**20)

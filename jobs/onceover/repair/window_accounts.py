@@ -169,6 +169,8 @@ def _list_earlier(contracts: Contracts, without: Sequence[OffsetRange]) -> list[
 def _find_first_ids(pieces: LandedPieces, releases: Sequence[Release]) -> dict[tuple[int, int, int], int]:
     """Return the first released offset by release, Kafka partition and piece of any epoch, -1 for none. One that read
     released IDs again under the same contract, after a rebuild of the ledger, is a union of pieces."""
+    if not releases:
+        return {}
     bounds: dict[int, set[int]] = {}
     for source, *of_piece in zip(pieces.source.tolist(), pieces.start.tolist(), pieces.end.tolist(), strict=True):
         bounds.setdefault(source, set()).update(of_piece)

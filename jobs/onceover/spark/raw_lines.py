@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from onceover.lines.fields import SCHEMA, read_fields
+from onceover.lines.arrow_fields import SCHEMA, read_fields
 from onceover.lines.packing import pack
 from onceover.lines.read import read
 from onceover.model.raw_file import COMPACTED
@@ -44,7 +44,7 @@ class LineFile:
 
 
 def read_raw_lines(spark: SparkSession, address: str, files: Sequence[LineFile], *columns: str) -> DataFrame:
-    """Return `window_ms` and these columns of `lines.fields.SCHEMA`, a row for each line of these files in the
+    """Return `window_ms` and these columns of `lines.arrow_fields.SCHEMA`, a row for each line of these files in the
     raw store at that address.
 
     `intact` is False for what Onceover did not write, and all else is null there. Lazy: each action reads raw again,

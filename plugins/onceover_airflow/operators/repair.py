@@ -51,7 +51,7 @@ class DetectOperator(PipelineOperator):
         self.reason_needed = reason_needed
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from onceover.detection import service as detection_service
+        from onceover.detection import detect as detecting
         from onceover.detection.future_range import cut_future_range
         from onceover.detection.plan import plan_repair
 
@@ -68,7 +68,7 @@ class DetectOperator(PipelineOperator):
                 request = self._cut(request, cut_future_range(opened, request.window_range))
             if request.dry_run and request.window_range is not None:
                 return self._log_plan(plan_repair(opened, window_range=request.window_range, force=request.force))
-            detection = detection_service.detect(
+            detection = detecting.detect(
                 opened,
                 who=name_requester(run),
                 why=request.reason or f"{run.dag_id}, run {run.run_id}",

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from onceover.cli.repair_report import Result, describe_planned, describe_result
+from onceover.detection.detect import Detection, FailedWindow
 from onceover.detection.plan import PlannedRepair, RepairPlan
-from onceover.detection.service import Detection, FailedWindow
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.json_text import to_json
@@ -93,7 +93,7 @@ def test_dry_run_reports_changes_and_which_only_raw_can_prove(show: Show) -> Non
         [NAMES[1], "10", "992", "bytes", "10", "-", "-"],
     ]
     assert "2 windows from 70 lines" in shown
-    assert "It refuses 1 window whose file is missing" in " ".join(shown.split())
+    assert "Of 1 window the file is missing or too short" in " ".join(shown.split())
     assert "1 window left out: batches are landing" in shown
     assert shown.endswith("Nothing was written.\n")
 

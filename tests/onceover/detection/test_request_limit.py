@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onceover.detection.service import MAX_LINES_REQUESTED, count_first
+from onceover.detection.detect import MAX_LINES_REQUESTED, count_first
 
 HALF = MAX_LINES_REQUESTED // 2
 

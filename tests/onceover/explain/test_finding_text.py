@@ -7,8 +7,9 @@ import pytest
 
 from onceover.explain.finding_text import describe_finding
 from onceover.model.digest import Digest
-from onceover.model.finding import Evidence, Finding, judge_window
+from onceover.model.finding import Evidence, Finding
 from onceover.model.finding_kinds import Kind
+from onceover.model.judgement import judge_window
 
 # The evidence that detection and repair record, for each kind.
 EVIDENCE: dict[Kind, dict[str, Any]] = {

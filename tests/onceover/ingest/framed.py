@@ -11,7 +11,7 @@ import pyarrow as pa
 from onceover.ingest.framing import SHARD_END, SUM_FIELDS, Framing
 from onceover.kafka.shard_read import ShardRead
 from onceover.lines.grouping import Grouping
-from onceover.lines.line_reference import Line, compute_digest, encode, encode_content
+from onceover.lines.line_format import Line, compute_digest, encode, encode_content
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record

@@ -11,7 +11,7 @@ from tests.raw_lines import join_append
 from onceover.errors import UnreachableError
 from onceover.ingest.quarantine_alarm import QuarantineAlarm
 from onceover.ingest.report import Progress, make_reporter
-from onceover.lines.line_reference import Line, encode
+from onceover.lines.line_format import Line, encode
 from onceover.model.batch import Landing, LandingPart
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition

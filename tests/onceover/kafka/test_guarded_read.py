@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -46,6 +48,8 @@ def receive(end: int) -> list[int]:
         (f"os._exit({OTHER})", TransientError),
         ("os.kill(os.getpid(), signal.SIGKILL)", UnreadableRecordError),
         ("os.kill(os.getpid(), signal.SIGTERM)", TransientError),
+        ("os.kill(os.getpid(), signal.SIGALRM)", TransientError),
+        (f"print('%4|a client''s thread', file=sys.stderr, flush=True); os._exit({UNREADABLE})", UnreadableRecordError),
         ("os._exit(1)", TransientError),
     ],
 )
@@ -70,3 +74,23 @@ def test_process_that_ends_after_the_range_has_read_it(
 ) -> None:
     end_after_a_batch(tmp_path, monkeypatch, ending)
     assert receive(end) == [10]
+
+
+def test_process_of_a_reader_that_is_interrupted_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a task's time limit, whose error is no Exception: the process would go on until it ends by itself."""
+    end_after_a_batch(tmp_path, monkeypatch, "import time; time.sleep(60)")
+    reading = read_apart(KafkaSource("127.0.0.1:9", "things", "id"), 0, 10, 1000)
+    next(reading)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    began = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            next(reading)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - began < 10

@@ -15,7 +15,7 @@ from onceover.kafka import guarded_read, hole_probe, log_probe
 from onceover.kafka.guarded_read import cut_at_unreadable, read_with_care
 from onceover.kafka.hole_probe import find_empty, find_gaps
 from onceover.kafka.log_probe import LogProbe
-from onceover.kafka.reader import READ_AHEAD, KafkaSource
+from onceover.kafka.reader import READ_AHEAD, KafkaSource, LogReader
 from onceover.kafka.topic import TopicFacts
 from onceover.model.gap import Gap, Reason
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -115,3 +115,16 @@ def test_probe_reads_near_unreadable_offsets_with_care(monkeypatch: pytest.Monke
     assert [probe.find_epoch(offset) for offset in (28, 29, 30, 119)] == [(28, 0), (32, 0), (32, 0), (121, 7)]
     assert guarded == [(28, 30), (29, 30), (32, 120), (119, 120)]
     assert LogProbe(make_source((30, 32)), 1, 400).find_epoch(28) == (28, 7)
+
+
+def test_record_beside_an_unreadable_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader makes one batch of what arrives at once: 90 is read by itself once 91 is known."""
+
+    def read(log: object, kafka_partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        if start <= 91 < end:
+            raise UnreadableRecordError("beyond 32 MiB", 91)
+        yield make_batch([start])
+
+    monkeypatch.setattr(LogReader, "read_at_once", read)
+    probe = LogProbe(make_source(), 0, 400)
+    assert [probe.find_epoch(offset) for offset in (90, 91, 92)] == [(90, 0), (92, 0), (92, 0)]

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.claims import claim
 from onceover.ledger.database import Connection
 from onceover.ledger.increments import insert_windows
-from onceover.ledger.repair_requests import claim, create_request, read_request
+from onceover.ledger.repair_requests import create_request, read_request
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow

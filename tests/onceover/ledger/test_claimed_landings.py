@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bench.large_ledger import generation, start_of
 
-from onceover.ledger import repair_requests
+from onceover.ledger import claims, repair_requests
 from onceover.ledger.database import Connection
 from onceover.model.log_history import EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -22,7 +22,7 @@ def test_claimed_landings_have_leader_epochs(connection: Connection) -> None:
         [generation(NAME)],
     )
     asked = repair_requests.create_request(connection, NAME, "kim", "a test", {start_of(3): []})
-    (claimed,), _ = repair_requests.claim(connection, repair_requests.read_request(connection, NAME, asked))
+    (claimed,), _ = claims.claim(connection, repair_requests.read_request(connection, NAME, asked))
 
     def span(kafka_partition: int, start: int, end: int, epoch: int | None) -> EpochSpan:
         return EpochSpan(OffsetRange(KafkaPartition(generation(NAME), kafka_partition), start, end), epoch)

@@ -18,7 +18,7 @@ from tests.onceover.ledger.driven_pipeline import change_window
 from onceover.context import PipelineContext
 from onceover.detection.evidence import read_evidence
 from onceover.detection.reopened import reopen_extras
-from onceover.ledger import batches, drivers, expiries, repair_requests, rollups
+from onceover.ledger import batches, claims, drivers, expiries, repair_requests, rollups
 from onceover.ledger.columns import spans_as_json
 from onceover.ledger.database import Connection
 from onceover.ledger.extras import explain_wait, find_other_window, list_extras
@@ -75,7 +75,7 @@ def test_claim_counts_extras_that_may_go(connection: Connection, history: Histor
     change(connection, history, 3, f"version = version + 1, by_value = {by_value}")
     windows: dict[datetime, list[Finding]] = {history.start_of(n): [] for n in (3, WINDOWS - 1)}
     asked = repair_requests.create_request(connection, history.name, "kim", "why", windows)
-    claimed, _ = repair_requests.claim(connection, repair_requests.read_request(connection, history.name, asked))
+    claimed, _ = claims.claim(connection, repair_requests.read_request(connection, history.name, asked))
     assert [each.may_go for each in claimed] == [may_go, 0]
 
 

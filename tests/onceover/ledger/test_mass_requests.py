@@ -15,7 +15,7 @@ from bench.large_ledger import LargeLedger, start_of
 from bench.late_record import land_late_record
 
 from onceover.config.endpoints import address
-from onceover.ledger import drivers, repair_requests
+from onceover.ledger import claims, drivers, repair_requests
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.drivers import Epoch
 from onceover.repair.confirmation import reread_published
@@ -84,10 +84,10 @@ def test_landings_go_on_beside_a_request_for_all_windows(connection: Connection,
         note("read")
         claimed = 0
         for starts in group_windows(request.window_starts, lambda _: 0, 1):
-            claims, _ = repair_requests.claim(connection, replace(request, window_starts=tuple(starts)))
-            repair_requests.renew(connection, NAME, claims)
-            repair_requests.drop_claims(connection, NAME, claims)
-            claimed += len(claims)
+            held, _ = claims.claim(connection, replace(request, window_starts=tuple(starts)))
+            claims.renew(connection, NAME, held)
+            claims.drop_claims(connection, NAME, held)
+            claimed += len(held)
         assert claimed == WINDOWS
         note("claimed")
         publish_all(connection, request_id)

@@ -11,7 +11,7 @@ from bench.large_ledger import LargeLedger, start_of
 from tests.onceover.ledger.driven_pipeline import change_window
 
 from onceover.errors import FencedError
-from onceover.ledger import repair_requests, repair_tries
+from onceover.ledger import claims, repair_requests, repair_tries
 from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.database import Connection
 from onceover.model.claim import ClaimedWindow
@@ -27,7 +27,7 @@ NAME = "tried"
 def claim(connection: Connection) -> tuple[repair_requests.RepairRequest, ClaimedWindow]:
     request_id = repair_requests.create_request(connection, NAME, "kim", "a test", {start_of(3): []})
     request = repair_requests.read_request(connection, NAME, request_id)
-    (claimed,), _ = repair_requests.claim(connection, request)
+    (claimed,), _ = claims.claim(connection, request)
     return request, claimed
 
 
@@ -71,7 +71,7 @@ def test_failed_try_lifts_no_block_of_a_person(connection: Connection, ledger: L
 def test_uncompared_log_leaves_what_would_be_certified(connection: Connection) -> None:
     request_id = repair_requests.create_request(connection, NAME, "kim", "a test", {start_of(3): []})
     asked = repair_requests.read_request(connection, NAME, request_id)
-    claimed, _ = repair_requests.claim(connection, asked, is_compared=False)
+    claimed, _ = claims.claim(connection, asked, is_compared=False)
     assert claimed == []
     rows = connection.execute(
         "SELECT window_start, state, reason FROM onceover.repair WHERE request_id = %s", [request_id]

@@ -9,7 +9,7 @@ from bench.large_ledger import LargeLedger, start_of
 from psycopg import sql
 
 from onceover.errors import UsageError
-from onceover.ledger import repair_requests
+from onceover.ledger import claims, repair_requests
 from onceover.ledger.actions import record_action
 from onceover.ledger.database import Connection
 from onceover.ledger.request_list import cancel_request, clear_dead_stages, find_killed, find_queued, list_requests
@@ -31,7 +31,7 @@ def ask(connection: Connection, dag_run: DagRun | None = None, *, continued: int
 
 
 def claim(connection: Connection, request: int) -> list[ClaimedWindow]:
-    return repair_requests.claim(connection, repair_requests.read_request(connection, NAME, request))[0]
+    return claims.claim(connection, repair_requests.read_request(connection, NAME, request))[0]
 
 
 def set_states(connection: Connection, request: int, state: str, *windows: int) -> None:
@@ -59,7 +59,7 @@ def test_requests_are_listed_by_how_far_they_are(connection: Connection) -> None
     assert list_states(connection) == [(first, "waiting", 2, 2), (second, "waiting", 4, 0)]
     claimed = claim(connection, second)
     assert list_states(connection)[1] == (second, "running", 4, 0)
-    repair_requests.drop_claims(connection, NAME, claimed)
+    claims.drop_claims(connection, NAME, claimed)
     set_states(connection, second, "confirmed", 0, 1, 2, 3)
     assert list_states(connection) == [(first, "waiting", 2, 2)]
     assert list_states(connection, every=True)[1] == (second, "ended", 0, 4)
@@ -91,7 +91,7 @@ def test_cancellation_leaves_held_windows_to_their_repair(connection: Connection
     claimed = claim(connection, request)
     assert cancel_request(connection, NAME, request, "ada", "too slow") == 0
     assert count_states(connection, request) == {"claimed": 4}
-    repair_requests.drop_claims(connection, NAME, claimed)
+    claims.drop_claims(connection, NAME, claimed)
     assert cancel_request(connection, NAME, request, "ada", "too slow") == 4, "that repair has died"
 
 
@@ -164,6 +164,6 @@ def test_rows_that_killed_repairs_staged_are_cleared(connection: Connection, led
     clear_dead_stages(connection, ledger.known)
     alive = [f"audit:{audits[1]}", "batch:1"]
     assert list_stages() == [*alive, f"request:{request}:a"], "the claim of its request is alive"
-    repair_requests.drop_claims(connection, NAME, claimed)
+    claims.drop_claims(connection, NAME, claimed)
     clear_dead_stages(connection, ledger.known)
     assert list_stages() == alive

@@ -46,7 +46,7 @@ def test_ended_search_leaves_each_poison_record_once(connection: Connection) -> 
     epoch = drive(connection, name, *SOURCES)
     record_stopped(connection, epoch, StopCause.SUSPECT, [StoppedRange(OffsetRange(SOURCES[0], 5, 9), "it died")])
     first, second = (PoisonRecord(SOURCES[p], 5, 1, SQL_FAILED, 'division by "0"') for p in (0, 1))
-    end_suspect(connection, epoch, SOURCES[0], [first])
+    end_suspect(connection, epoch, SOURCES[0], [first, first])
     end_suspect(connection, epoch, SOURCES[0], [PoisonRecord(SOURCES[0], 5, 1, SQL_TOO_SLOW, "later"), second])
     end_suspect(connection, epoch, SOURCES[0])
     assert read_registered(connection, name).poison == (first, second)

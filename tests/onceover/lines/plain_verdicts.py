@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tests.onceover.lines.worlds import CONTRACTS, END, START, Id, Reading, World, evaluate, holds
 
 from onceover.lines.escapes import CorruptLineError
-from onceover.lines.line_reference import Line, compute_digest, decode
+from onceover.lines.line_format import Line, compute_digest, decode
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.log_history import NO_EPOCH, EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange

@@ -13,7 +13,7 @@ import pytest
 
 from onceover.lines.chunks import cut_lines
 from onceover.lines.disjoint_units import UnitPiece, count_units, cut_units
-from onceover.lines.line_reference import Line, encode
+from onceover.lines.line_format import Line, encode
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record
 

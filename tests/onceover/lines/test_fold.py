@@ -18,7 +18,7 @@ from onceover.lines.accounts import Accounts
 from onceover.lines.fold import FoldedLines, fold
 from onceover.lines.folded_window import slice_lines
 from onceover.lines.judge import NO_WINDOW, NOT_EVALUATED
-from onceover.lines.line_reference import decode
+from onceover.lines.line_format import decode
 from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.ranges import NO_RANGES, NumberedRanges, name_source
 from onceover.lines.read import read

@@ -20,7 +20,7 @@ from onceover.lines.accounts import Accounts
 from onceover.lines.chunks import cut_lines
 from onceover.lines.disjoint_units import UnitPiece, cut_units
 from onceover.lines.folded_window import OF_LINE, FoldedUnit, fold_units
-from onceover.lines.line_reference import Line, encode
+from onceover.lines.line_format import Line, encode
 from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.ranges import NumberedRanges, number_source
 from onceover.lines.read import read

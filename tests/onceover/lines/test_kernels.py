@@ -11,13 +11,13 @@ import pytest
 import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.onceover.lines.test_line_reference import AWKWARD, epochs
-from tests.onceover.lines.test_line_reference import records as any_records
+from tests.onceover.lines.test_line_format import AWKWARD, epochs
+from tests.onceover.lines.test_line_format import records as any_records
 
 from onceover.lines.columns import read_columns
 from onceover.lines.escapes import CorruptLineError, escape_headers
 from onceover.lines.frame import add_value, frame_content, join_head
-from onceover.lines.line_reference import (
+from onceover.lines.line_format import (
     MAX_EPOCH,
     MAX_EVENT_MS,
     Line,

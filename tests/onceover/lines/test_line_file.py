@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.onceover.lines.test_line_reference import PLAIN, lines
+from tests.onceover.lines.test_line_format import PLAIN, lines
 from tests.raw_lines import join_append
 
 from onceover.lines.line_file import decode_file, read_intact
-from onceover.lines.line_reference import Line, encode
+from onceover.lines.line_format import Line, encode
 
 
 @given(st.lists(lines, min_size=1, max_size=4), st.lists(lines, min_size=1, max_size=4), st.data())

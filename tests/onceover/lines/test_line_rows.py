@@ -19,7 +19,7 @@ from tests.onceover.lines.worlds import CONTRACTS, World, evaluate, make_world
 from onceover.lines.chunks import cut_lines
 from onceover.lines.disjoint_units import UnitPiece, cut_units
 from onceover.lines.judge import NO_WINDOW
-from onceover.lines.line_reference import Line, decode, encode
+from onceover.lines.line_format import Line, decode, encode
 from onceover.lines.line_rows import EVALUATED, fold_rows, make_rows
 from onceover.lines.read import read
 from onceover.lines.records import read_records

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 
-from onceover.lines.line_reference import MAX_EPOCH, Line, encode
+from onceover.lines.line_format import MAX_EPOCH, Line, encode
 from onceover.model.log_history import NO_EPOCH, EpochSpan
 from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange, intersect
 from onceover.model.record import Record

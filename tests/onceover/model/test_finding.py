@@ -4,8 +4,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from onceover.model.digest import Digest
-from onceover.model.finding import Evidence, is_right, judge_window
+from onceover.model.finding import Evidence, is_right
 from onceover.model.finding_kinds import Kind
+from onceover.model.judgement import judge_window
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 # Landings 1 and 2 put 10 records and 1,000 bytes into the window, the aggregates count them.

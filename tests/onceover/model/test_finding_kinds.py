@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 TABLE = "onceover/model/finding_kinds.py"
 # A kind may be named where its finding is made, where its evidence is read, and nowhere else.
 RECORDED = {
-    "onceover/model/finding.py": "judges the ledger's numbers",
+    "onceover/model/judgement.py": "judges the ledger's numbers",
     "onceover/detection/evidence.py": "judges batches and Kafka partitions",
     "onceover/detection/holes.py": "asks Kafka why offsets are missing",
     "onceover/detection/sweep.py": "compares rows with their certificate",
@@ -23,6 +23,7 @@ RECORDED = {
     "onceover/ledger/read_again.py": "requests a repair of the windows that a hole landed in",
 }
 READ = {
+    "onceover/model/finding.py": "tells whether ingest skipped offsets",
     "onceover/detection/plan.py": "counts the windows that a repair will refuse",
     "onceover/explain/page/losses.py": "offers each loss that a hole names to be accepted",
     "onceover/explain/gather.py": "looks for a compacted file where text is gone, and for lost lines of open windows",

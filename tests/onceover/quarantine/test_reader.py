@@ -10,7 +10,7 @@ from datetime import date
 import pytest
 from tests.raw_lines import join_append, quarantine_record
 
-from onceover.lines.line_reference import encode
+from onceover.lines.line_format import encode
 from onceover.model.offsets import KafkaPartition, OffsetRange, OffsetSet
 from onceover.model.record import Record
 from onceover.quarantine.reader import DayReasons, count_by_reason, read_first_records

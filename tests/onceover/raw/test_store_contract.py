@@ -200,4 +200,6 @@ def test_list_of_expired_windows_outlives_a_torn_append(where: str, root: str) -
     assert other.read() == {noon, later}
     files.expired.remove([noon])
     assert files.expired.read() == {later}
-    assert files.list_files() == [], "it is no raw"
+    for name in ("1000.old.log", "1000.log.log", "1000", "2500.log"):
+        files.append(f"{files.layout.day_folder(noon.date())}/{name}", [b"what a person left there"])
+    assert files.list_files() == [], "none of these is raw"

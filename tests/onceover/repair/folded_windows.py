@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.onceover.spark.contracts import NOON
 
 from onceover.lines.contract_names import name_contracts
-from onceover.lines.line_reference import Line, encode
+from onceover.lines.line_format import Line, encode
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.contract import Contract, Contracts
 from onceover.model.digest import EMPTY

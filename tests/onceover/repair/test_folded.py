@@ -25,7 +25,7 @@ from tests.onceover.spark.contracts import NOON, read_payments
 
 from onceover.config.endpoints import address
 from onceover.lines import disjoint_units
-from onceover.lines.line_reference import compute_digest, decode, encode
+from onceover.lines.line_format import compute_digest, decode, encode
 from onceover.model.contract import Contracts
 from onceover.model.digest import Digest
 from onceover.model.log_history import EpochSpan

@@ -14,7 +14,7 @@ from tests.onceover.spark.contracts import NOON, make_contract
 
 from onceover.config.endpoints import address
 from onceover.lines.contract_names import name_contracts
-from onceover.lines.line_reference import Line, encode
+from onceover.lines.line_format import Line, encode
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.contract import Contract, Contracts, Cutovers, Measure
 from onceover.model.digest import EMPTY

@@ -14,7 +14,7 @@ import pytest
 from tests.raw_lines import date_record, join_append
 
 from onceover.ledger.landed_offsets import Covering, LandedBytes
-from onceover.lines.line_reference import compute_digest, encode
+from onceover.lines.line_format import compute_digest, encode
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.log_history import NO_EPOCH, EpochSpan

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from onceover.config.endpoints import address
-from onceover.lines.line_reference import Line, compute_digest, encode
+from onceover.lines.line_format import Line, compute_digest, encode
 from onceover.lines.ranges import number_source
 from onceover.model.digest import EMPTY
 from onceover.model.offsets import KafkaPartition

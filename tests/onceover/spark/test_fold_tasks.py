@@ -14,7 +14,7 @@ from onceover.errors import TerminalError
 from onceover.lines.accounts import Accounts
 from onceover.lines.chunks import cut_lines
 from onceover.lines.grouping import Grouping
-from onceover.lines.line_reference import Line, compute_digest, decode, encode
+from onceover.lines.line_format import Line, compute_digest, decode, encode
 from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.ranges import number_source
 from onceover.lines.summary import WindowSummary

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.raw_lines import CONTRACT, join_append, quarantine_record
 
+from onceover.lines.arrow_fields import SCHEMA, read_fields
 from onceover.lines.escapes import CorruptLineError
-from onceover.lines.fields import SCHEMA, read_fields
-from onceover.lines.line_reference import Line, compute_digest, decode, encode
+from onceover.lines.line_format import Line, compute_digest, decode, encode
 from onceover.lines.read import read
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition

@@ -14,7 +14,7 @@ from onceover.cli.ranges import resolve_range_until_now
 from onceover.cli.repair_report import Result, describe_planned, describe_result
 from onceover.cli.spark_entry import make_command, run_entry
 from onceover.context import open_pipeline
-from onceover.detection import service as detection_service
+from onceover.detection import detect as detecting
 from onceover.detection.holes import explain_holes
 from onceover.detection.plan import plan_repair
 from onceover.ledger.windows import list_windows
@@ -73,7 +73,7 @@ def repair(
             planned = plan_repair(context, window_range=window_range, force=force or by_value)
             return Answer(planned, describe_planned(planned))
         why = require_reason(reason, "a repair", ", or --dry-run")
-        detection = detection_service.detect(
+        detection = detecting.detect(
             context,
             who=get_user(),
             why=why,

@@ -67,18 +67,22 @@ def read_setting(datanode: str, name: str) -> str:
 
 def check_datanodes(namenode: str, living: int) -> Iterator[Outcome]:
     """Check the DataNodes that the NameNode at that address names, `living` in all."""
+    unreported = (OSError, ValueError, LookupError, TypeError, AttributeError)
+    what = "its DataNodes do not report their settings; check that "
     try:
         addresses = list_datanodes(namenode)
-        settings, writers = [*map(_read_durability, addresses)], {*map(_read_writer, addresses)}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        what = (
-            f"its DataNodes do not report their settings; check that {SYNC} is true, that {PERIOD} is not negative, "
-            f"and that {_CLIENT} fits their number"
-        )
-        yield Outcome("HDFS", "note", what)
+        writers = {*map(_read_writer, addresses)}
+    except unreported:
+        fits = f"{SYNC} is true, that {PERIOD} is not negative, and that {_CLIENT} fits their number"
+        yield Outcome("HDFS", "note", what + fits)
         return
     for writer in sorted(writers, key=lambda each: (each.replication, each.policy)):
         yield from check_survival(writer, living)
+    try:
+        settings = [*map(_read_durability, addresses)]
+    except unreported:
+        yield Outcome("HDFS", "note", what + f"{SYNC} is true, and that {PERIOD} is not negative")
+        return
     yield from judge_durability(settings)
 
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from onceover.cli.commands import repair as command
-from onceover.detection import service as detection_service
-from onceover.detection.service import Detection
+from onceover.detection import detect as detecting
+from onceover.detection.detect import Detection
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.repair import confirmation
@@ -24,7 +24,7 @@ def test_hole_that_the_repair_closed_is_not_reported(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(command, "judge_range", lambda *_: None)
     monkeypatch.setattr(command, "run_entry", lambda _: 0)
     monkeypatch.setattr(command, "explain_holes", lambda *_: ())
-    monkeypatch.setattr(detection_service, "detect", lambda *_, **__: SEEN)
+    monkeypatch.setattr(detecting, "detect", lambda *_, **__: SEEN)
     done = Confirmation("events", 7, (), (), (), (), (), (), 0, 0)
     monkeypatch.setattr(confirmation, "confirm", lambda *_: done)
     answer = command.repair("events", "", "", reason="a test")

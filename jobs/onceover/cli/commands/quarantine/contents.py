@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from onceover.cli.output import Answer, Occasionally, Table
-from onceover.lines.line_reference import Line
+from onceover.lines.line_format import Line
 from onceover.model.offsets import OffsetSet
 from onceover.model.record import encode_id
 from onceover.model.wording import pluralize

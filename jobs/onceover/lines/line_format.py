@@ -22,8 +22,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import xxhash
-
 from onceover.errors import UsageError
 from onceover.lines.escapes import (
     CorruptLineError,
@@ -32,6 +30,7 @@ from onceover.lines.escapes import (
     unescape_headers,
     unescape_nullable,
 )
+from onceover.lines.hashes import CONTENT_HASH, LINE_HASH
 from onceover.model.digest import Digest
 from onceover.model.record import LARGEST_RECORD, Record, encode_id, parse_id
 
@@ -94,7 +93,7 @@ def encode(line: Line) -> bytes:
         columns = [LEFT_OUT]
     epoch = NO_LINE_EPOCH if line.leader_epoch is None else b"%010d" % line.leader_epoch
     body = b"\t".join((encode_content(line.record), event_time, epoch, line.contract.encode(), *columns))
-    return b"%b\t%016x" % (body, xxhash.xxh3_64_intdigest(body))
+    return b"%b\t%016x" % (body, LINE_HASH(body))
 
 
 def encode_content(record: Record) -> bytes:
@@ -107,7 +106,7 @@ def encode_content(record: Record) -> bytes:
 
 def compute_digest(records: Iterable[Record]) -> Digest:
     """Return the digest of these records: of each XXH3-128, its four 32-bit parts summed each on its own."""
-    hashes = [xxhash.xxh3_128_digest(encode_content(record)) for record in records]
+    hashes = [CONTENT_HASH(encode_content(record)) for record in records]
     parts = [[int.from_bytes(h[i : i + 4]) for i in range(0, 16, 4)] for h in hashes]
     return Digest(len(hashes), *(sum(column) for column in zip(*parts, strict=True))) if hashes else Digest()
 
@@ -117,7 +116,7 @@ def decode(data: bytes) -> Line:
     body, tab, written = data.rpartition(b"\t")
     if not tab or not _HASH.fullmatch(written):
         raise CorruptLineError("it does not end with a hash of 16 hex digits", len(data))
-    if (computed := b"%016x" % xxhash.xxh3_64_intdigest(body)) != written:
+    if (computed := b"%016x" % LINE_HASH(body)) != written:
         raise CorruptLineError(f"its hash is {written.decode()}, its bytes give {computed.decode()}", len(data))
     fields = body.split(b"\t")
     if len(fields) < FIELDS_BEFORE_COLUMNS or not _PREFIX.match(fields[0]):

@@ -12,7 +12,7 @@ from tests.raw_lines import CONTRACT
 
 from onceover.errors import UsageError
 from onceover.lines.escapes import CorruptLineError, escape_headers, unescape_headers
-from onceover.lines.line_reference import (
+from onceover.lines.line_format import (
     ID,
     LONGEST_COLUMNS,
     MAX_EPOCH,

@@ -6,10 +6,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from tests.onceover.lines.test_kernels import files
 
+from onceover.lines.arrow_fields import SCHEMA, read_fields
 from onceover.lines.escapes import CorruptLineError, escape_headers
-from onceover.lines.fields import SCHEMA, read_fields
 from onceover.lines.frame import hash_records, join_head
-from onceover.lines.line_reference import compute_digest, decode
+from onceover.lines.line_format import compute_digest, decode
 from onceover.lines.read import read
 from onceover.model.digest import HALVES
 
