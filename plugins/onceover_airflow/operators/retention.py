@@ -32,6 +32,9 @@ class ExpireOperator(PipelineOperator):
         from onceover.explain.actions import describe_expiry
         from onceover.retention import service as retention_service
 
+        params, run = context["params"], context["dag_run"]  # read before any skip: a wrong conf is red
+        dry_run = read_flag(params, "dry_run")
+        who, why = name_requester(run), read_reason(params) or f"{run.dag_id}, run {run.run_id}"
         with self.open("retention") as opened:
             name = opened.name
             if opened.pipeline.storage.retention_ms is None:
@@ -40,9 +43,6 @@ class ExpireOperator(PipelineOperator):
             if not opened.is_registered():
                 self.log.info("%s has not run yet, so there is nothing to expire", name)
                 return None
-            params, run = context["params"], context["dag_run"]
-            dry_run = read_flag(params, "dry_run")
-            who, why = name_requester(run), read_reason(params) or f"{run.dag_id}, run {run.run_id}"
             listed = retention_service.plan_expiry(opened)
             what = "dry run, nothing is written; would expire" if dry_run else "expiring"
             self.log.info("%s: %s, for %s, because: %s\n%s", name, what, who, why, _files(listed))
