@@ -38,7 +38,7 @@ def open_source(context: PipelineContext) -> Iterator[tuple[Topic, OffsetTracker
     """Open the pipeline's topic and its stored offsets until the end of the block. Connects to neither yet."""
     pipeline, policy = context.pipeline, context.pipeline.ingest
     with (
-        closing(Topic(context.address("kafka"), pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic,
+        context.open_topic() as topic,
         closing(open_store(policy.offset_store, context)) as store,
     ):
         yield topic, OffsetTracker(context.ledger, pipeline.name, policy.offset_store, store)

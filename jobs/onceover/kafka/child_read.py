@@ -16,6 +16,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import replace
 from tempfile import TemporaryFile
 from typing import Final
@@ -56,19 +57,14 @@ def read_apart(
         child.stdin.write(pickle.dumps(asked))
         child.stdin.close()
         try:
-            for batch in pa.ipc.open_stream(child.stdout):
-                at = batch.column("offset")[-1].as_py() + 1
-                yield batch
-        except (pa.ArrowInvalid, OSError):  # it ended in the middle
-            pass
-        except BaseException:  # a time limit, a person, a reader that has enough: the process would read on
-            child.kill()
-            raise
-        # Arrow takes the end of a pipe between two batches for the end of the stream: only the exit code says which it
-        # was.
-        try:
+            with suppress(pa.ArrowInvalid, OSError):  # it ended in the middle
+                for batch in pa.ipc.open_stream(child.stdout):
+                    at = batch.column("offset")[-1].as_py() + 1
+                    yield batch
+            # Arrow takes the end of a pipe between two batches for the end of the stream: only the exit code says which
+            # it was.
             code = child.wait()
-        except BaseException:
+        except BaseException:  # a time limit, a person, a reader that has enough: the process would read on
             child.kill()
             raise
         errors.seek(0)

@@ -15,7 +15,7 @@ from onceover.config.pipeline_tables import check_offset_path
 from onceover.config.pipelines import names
 from onceover.context import PipelineContext
 from onceover.errors import TerminalError, UsageError
-from onceover.kafka import Topic, TopicFacts
+from onceover.kafka import TopicFacts
 from onceover.ledger import drivers, frontiers
 from onceover.ledger.actions import record_action
 from onceover.ledger.database import Connection
@@ -220,8 +220,6 @@ def _save(
 
 @contextmanager
 def _open_topic(context: PipelineContext) -> Iterator[tuple[Connection, TopicFacts]]:
-    pipeline = context.pipeline
     context.read_registration()
-    kafka = context.address("kafka")
-    with closing(Topic(kafka, pipeline.contract.topic, pipeline.ingest.isolation, pipeline.kafka)) as topic:
+    with context.open_topic() as topic:
         yield context.ledger, topic.facts()
