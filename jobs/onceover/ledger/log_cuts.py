@@ -20,10 +20,10 @@ from onceover.ledger.columns import read_range
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch, supersede_begun
 from onceover.ledger.landed_offsets import list_landed
+from onceover.ledger.log_limits import list_unreadable
 from onceover.ledger.losses import list_stating, reland
 from onceover.ledger.read_again import refuse_holes
 from onceover.ledger.rollups import keep_apart
-from onceover.ledger.stopped_ranges import list_unreadable
 from onceover.ledger.windows import bump_versions, lock_rows, require_locked
 from onceover.model.log_history import (
     NO_EPOCH,

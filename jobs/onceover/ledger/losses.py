@@ -12,8 +12,8 @@ from onceover.ledger.columns import GIVEN, range_arrays
 from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import advance, read_holes
 from onceover.ledger.landed_offsets import list_landed
+from onceover.ledger.log_limits import end_stopped, list_stopped
 from onceover.ledger.read_again import mark_landed
-from onceover.ledger.stopped_ranges import end_stopped, list_stopped
 from onceover.ledger.windows import bump_versions, lock_rows, require_locked
 from onceover.model.offsets import KafkaPartition, OffsetRange, subtract
 from onceover.model.stopped_range import StopCause

@@ -17,7 +17,7 @@ from onceover.ledger import repair_requests, repair_tries
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.database import DatabaseError
-from onceover.ledger.identity import read_origins
+from onceover.ledger.frontiers import read_origins
 from onceover.model.claim import ClaimedWindow
 from onceover.model.offsets import LARGEST_END, OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
