@@ -64,17 +64,6 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
     }
 
 
-def read_landings_up_to(
-    connection: Connection, pipeline: str, window_start: datetime, last_landing: int
-) -> tuple[ClaimedLanding, ...]:
-    """Return the landings that a certificate of the window with this `last_landing` rests on, in ascending order."""
-    rows = connection.execute(
-        "SELECT landing_id FROM onceover.landing WHERE pipeline = %s AND window_start = %s AND landing_id <= %s",
-        [pipeline, window_start, last_landing],
-    )
-    return tuple(read_landings(connection, [row["landing_id"] for row in rows]).values())
-
-
 def _span(ranges: Sequence[OffsetRange]) -> OffsetRange:
     if len(ranges) == 1:
         return ranges[0]

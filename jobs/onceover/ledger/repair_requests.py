@@ -39,7 +39,7 @@ SELECT * FROM (SELECT q.request_id, CASE WHEN counts.held > 0 THEN 'running' WHE
   q.cancelled_why, counts.*
 FROM (SELECT * FROM onceover.repair_request q WHERE pipeline = %(pipeline)s AND (%(every)s OR {_UNFINISHED})
     AND (%(only)s::bigint IS NULL OR request_id = %(only)s)
-  ORDER BY request_id DESC LIMIT %(most)s) q
+  ORDER BY request_id DESC LIMIT 1000) q
 CROSS JOIN LATERAL (
   SELECT count(*) AS windows, count(*) FILTER (WHERE {_WAITS}) AS waiting,
     count(*) FILTER (WHERE {_IS_HELD}) AS held,
@@ -181,18 +181,14 @@ def read_request(connection: Connection, pipeline: str, request_id: int) -> Repa
 
 
 def list_requests(
-    connection: Connection, pipeline: str, *, every: bool = False, only: int | None = None, most: int = 1_000
+    connection: Connection, pipeline: str, *, every: bool = False, only: int | None = None
 ) -> list[Mapping[str, Any]]:
     """Return the requests with windows that still wait, or `every` request, or `only` one; the last
-    `most` of them, in order.
+    1,000 of them, in order.
 
     Each has a state: `running` (a repair holds some of its windows), `waiting`, `cancelled` or `ended`; and counts of
     its windows: all, `waiting` for a repair, `held` among these, `repaired`, and `failed`."""
-    return list(
-        connection.execute(
-            _LIST, {"pipeline": pipeline, "every": every or only is not None, "only": only, "most": most}
-        )
-    )
+    return list(connection.execute(_LIST, {"pipeline": pipeline, "every": every or only is not None, "only": only}))
 
 
 def find_queued(

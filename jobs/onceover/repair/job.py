@@ -122,7 +122,7 @@ class RepairRun:
             )
         except FencedError as error:
             log.warning("%s", error)
-            repair_tries.reopen(self.context.ledger, claim, str(error))
+            repair_tries.finish_try(self.context.ledger, claim, "unneeded", str(error))
             return RepairOutcome(changed=1)
         except publish.CountedTwiceError as error:
             return self._record_failure(claim, str(error), {RepairFailure.TWO_WINDOWS}, rebuilt, verdict)
