@@ -27,7 +27,7 @@ from bench import (
 )
 from bench.table import Row, results, show
 from onceover.config.endpoints import address
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import upgrade_schema
 from onceover_local.stack import Stack, surroundings
 
 BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {

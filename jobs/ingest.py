@@ -18,9 +18,8 @@ from onceover.ingest.quarantine_alarm import QuarantineAlarm
 from onceover.ingest.report import Progress, make_reporter
 from onceover.ledger import drivers
 from onceover.ledger.catalog import read_registered, register_pipeline
-from onceover.ledger.database import Connection
+from onceover.ledger.database import Connection, upgrade_schema
 from onceover.ledger.drivers import Heartbeat, name_process
-from onceover.ledger.migrate import upgrade_schema
 from onceover.model.record import Record
 from onceover.repair.eager import EagerRepair
 from onceover.spark.contract_check import check_contract

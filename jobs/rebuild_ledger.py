@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from onceover.context import open_pipeline
 from onceover.entrypoint import make_parser, run
 from onceover.errors import TransientError
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import upgrade_schema
 from onceover.model.json_text import to_json
 from onceover.recovery.job import rebuild_pipeline
 from onceover.recovery.rebuild_ledger import require_no_batches

@@ -23,7 +23,7 @@ from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.errors import OnceoverError, TransientError
 from onceover.kafka import Topic
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import upgrade_schema
 from onceover.offset_stores.kafka import KafkaOffsetStore
 from onceover_demo import flights, ledger_facts, oracle
 from onceover_demo.place import own_stack, print_early_end, print_part

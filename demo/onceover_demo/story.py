@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.fault_points import Step
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import upgrade_schema
 from onceover.model.finding_kinds import Kind
 from onceover_demo import flights, ledger_facts, oracle
 from onceover_demo.place import print_part

@@ -16,8 +16,8 @@ from onceover.kafka.log_bounds import read_held
 from onceover.ledger import catalog
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, connect, require_current
+from onceover.ledger.log_limits import list_known_unreadable
 from onceover.ledger.root import Root, RootRefusedError
-from onceover.ledger.stopped_ranges import list_known_unreadable
 from onceover.model.offsets import OffsetRange
 from onceover.model.pipeline import Pipeline
 from onceover.raw.layout import Layout

@@ -17,7 +17,7 @@ from tests.kafka_batches import RawRecord, produce_bomb, send, split_gzip
 from onceover.config.endpoints import address
 from onceover.context import PipelineContext
 from onceover.fault_points import Step
-from onceover.ledger.stopped_ranges import list_stopped
+from onceover.ledger.log_limits import list_stopped
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange
 from onceover.model.record import LARGEST_RECORD

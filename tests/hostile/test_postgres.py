@@ -19,9 +19,8 @@ from onceover.ingest.copy_text import format_rows
 from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.claims import claim
-from onceover.ledger.database import Connection, connect
+from onceover.ledger.database import Connection, connect, upgrade_schema
 from onceover.ledger.increments import insert_windows
-from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.repair_requests import create_request, read_request
 from onceover.model.contract import Column, Columns
 from onceover.model.digest import Digest

@@ -13,7 +13,7 @@ from tests.integration.planted_failures import create_topic, expire, replay, ski
 from tests.integration.program import as_json, run
 
 from onceover.config.endpoints import address
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import upgrade_schema
 from onceover_demo.flights import KAFKA_PARTITIONS, Flight, january
 
 THREE_DAYS_MS = 3 * 86_400_000

@@ -36,9 +36,8 @@ from onceover.ingest.job import build_driver, open_source
 from onceover.ingest.report import Progress
 from onceover.ledger import drivers, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline, read_registered, register_pipeline
-from onceover.ledger.database import Connection
+from onceover.ledger.database import Connection, upgrade_schema
 from onceover.ledger.frontiers import list_generations
-from onceover.ledger.migrate import upgrade_schema
 from onceover.lines.escapes import CorruptLineError
 from onceover.lines.line_format import Line, decode
 from onceover.model.offsets import KafkaPartition

@@ -16,7 +16,7 @@ from tests.integration.lane import Lane
 from tests.own_stack import ROOT
 
 from onceover.config.endpoints import address, pipelines_folder
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import upgrade_schema
 from onceover.spark.session import build
 from onceover_demo.warm import QUICKLY
 from onceover_local.stack import Stack

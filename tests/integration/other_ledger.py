@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 
 from onceover.config.endpoints import address
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import upgrade_schema
 
 
 @contextmanager

@@ -18,8 +18,7 @@ from tests.raw_lines import change_record, encode_append
 from onceover.config.endpoints import address
 from onceover.detection import holes
 from onceover.errors import TransientError
-from onceover.ledger.database import connect
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import connect, upgrade_schema
 from onceover.model.window import WindowRange, from_ms
 from onceover_local.stack.process import wait_for
 

@@ -23,7 +23,7 @@ from tests.integration.planted_failures import create_topic, expire, wait_for_le
 from onceover.config.endpoints import address
 from onceover.errors import FencedError
 from onceover.ingest.driver import Ingest
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import upgrade_schema
 from onceover.ledger.root import RootRefusedError
 from onceover_local.stack import Stack
 from onceover_local.stack.postgres import find_binaries

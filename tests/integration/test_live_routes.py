@@ -14,7 +14,7 @@ from tests.airflow_users import log_in
 from tests.hostile.routes import LOGIN, PUBLIC, VISITORS, fill, is_refused, make_headers, make_token
 
 from onceover.config.endpoints import address
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import upgrade_schema
 from onceover_local.airflow_rest import AirflowRest
 from onceover_local.stack import Stack
 

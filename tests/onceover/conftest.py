@@ -19,8 +19,7 @@ from tests.frozen import frozen
 from onceover.config import endpoints
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.reader import KafkaSource
-from onceover.ledger.database import Connection, connect
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import Connection, connect, upgrade_schema
 from onceover_local.stack import Stack
 
 if TYPE_CHECKING:

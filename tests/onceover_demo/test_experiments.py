@@ -9,7 +9,7 @@ import pytest
 
 from onceover.config.endpoints import address, pipelines_folder
 from onceover.fault_points import Step
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import upgrade_schema
 from onceover.model.pipeline import OFFSET_STORES
 from onceover_demo.experiments import auto_commit, late_commit, sinks, stores
 from onceover_demo.experiments.pipeline import Trial

@@ -20,7 +20,7 @@ from rich.table import Table
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
 from onceover.fault_points import Step
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import upgrade_schema
 from onceover.model.finding_kinds import Kind
 from onceover.model.pipeline import OFFSET_STORES
 from onceover_demo.experiments import auto_commit, late_commit, sinks, stores

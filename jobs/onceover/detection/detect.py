@@ -22,7 +22,7 @@ from onceover.ledger import findings as ledger_findings
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.landings import count_landed_lines
 from onceover.ledger.read_again import ReadAgain
-from onceover.ledger.request_list import find_killed, find_queued
+from onceover.ledger.repair_requests import find_killed, find_queued
 from onceover.model.dag_run import DagRun
 from onceover.model.finding import Finding
 from onceover.model.offsets import subtract

@@ -11,7 +11,7 @@ from onceover.ledger.batches import list_in_flight
 from onceover.ledger.columns import read_count, read_digest
 from onceover.ledger.compactions import FROZEN, parse_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.stopped_ranges import list_stopped
+from onceover.ledger.log_limits import list_stopped
 from onceover.ledger.windows import count_open_windows
 from onceover.model.digest import EMPTY
 from onceover.model.finding import Evidence, Finding

@@ -23,8 +23,8 @@ from onceover.kafka.unreadable_search import find_unreadable
 from onceover.ledger import frontiers, losses
 from onceover.ledger.compactions import list_known_digests
 from onceover.ledger.database import Connection
+from onceover.ledger.log_limits import list_stopped
 from onceover.ledger.root import RootRefusedError
-from onceover.ledger.stopped_ranges import list_stopped
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Gap, Reason, merge_losses

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from onceover.ledger.takings import Taking
+from onceover.ledger.actions import Taking
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import Window, WindowRange, format_moment
 from onceover.model.wording import format_records, pluralize

@@ -47,7 +47,7 @@ from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, DatabaseError
 from onceover.ledger.frontiers import advance_watermark
-from onceover.ledger.log_facts import list_hidden
+from onceover.ledger.log_limits import list_hidden
 from onceover.ledger.read_again import ReadAgain, finish
 from onceover.ledger.root import OwnedRoot
 from onceover.ledger.windows import count_open_windows

@@ -10,7 +10,7 @@ from onceover.errors import OnceoverError
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import keep_log_retention
 from onceover.ledger.database import Connection
-from onceover.ledger.log_facts import estimate_retention
+from onceover.ledger.log_limits import estimate_retention
 
 log = logging.getLogger(__name__)
 INTERVAL_SECONDS: Final = 60.0

@@ -24,7 +24,7 @@ from onceover.kafka.reader import KafkaSource
 from onceover.ledger.catalog import RegisteredPipeline, read_registered
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
-from onceover.ledger.stopped_ranges import end_suspect, list_stopped, record_stopped
+from onceover.ledger.log_limits import end_suspect, list_stopped, record_stopped
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
 from onceover.model.stopped_range import StopCause, StoppedRange

@@ -12,8 +12,8 @@ from onceover.ledger import frontiers, landed_offsets
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, has_other_versions
 from onceover.ledger.log_cuts import record_cuts
+from onceover.ledger.log_limits import list_unreadable
 from onceover.ledger.root import OwnedRoot
-from onceover.ledger.stopped_ranges import list_unreadable
 from onceover.model.batch_plan import Start, compute_starts
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.pipeline import IngestPolicy

@@ -12,7 +12,7 @@ from onceover.kafka.reader import READ_AHEAD, KafkaSource
 from onceover.kafka.unreadable_search import find_unreadable, is_unreadable
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
-from onceover.ledger.stopped_ranges import end_stopped, list_stopped, record_stopped
+from onceover.ledger.log_limits import end_stopped, list_stopped, record_stopped
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.stopped_range import StopCause, StoppedRange
 

@@ -156,6 +156,8 @@ def count_landings(
     require_all_landed(read, landings)
     with connection.transaction():
         require_epoch(connection, epoch)
+        windows = sorted({landing.window_start for landing in landings if landing.window_start})
+        lock_windows(connection, epoch.pipeline, windows)
         changed = connection.execute(
             "UPDATE onceover.batch SET state = 'landed', landed_at = clock_timestamp() "
             "WHERE batch_id = %s AND epoch = %s AND state = 'begun'",
@@ -163,8 +165,6 @@ def count_landings(
         )
         if changed.rowcount != 1:
             raise FencedError(f"batch {batch_id} of pipeline {epoch.pipeline} was superseded; it does not count")
-        windows = sorted({landing.window_start for landing in landings if landing.window_start})
-        lock_windows(connection, epoch.pipeline, windows)
         _insert_landings(connection, epoch.pipeline, batch_id, landings)
         # Records read again from Kafka may be those of rows that a rebuild of the ledger found without raw: the window
         # is judged again, and publishing compares the rows.

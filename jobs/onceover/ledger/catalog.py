@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
@@ -161,13 +161,7 @@ def record_poison(connection: Connection, pipeline: str, found: Iterable[PoisonR
             [
                 Jsonb(
                     [
-                        {
-                            "generation": each.source.generation,
-                            "kafka_partition": each.source.kafka_partition,
-                            "offset": each.offset,
-                            "reason": each.reason,
-                            "error": each.error,
-                        }
+                        {**asdict(each.source), "offset": each.offset, "reason": each.reason, "error": each.error}
                         for each in {(one.source, one.offset): one for one in of_version}.values()
                     ]
                 ),

@@ -16,7 +16,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.columns import digest_columns, parse_spans, read_count, read_digest, spans_as_json
 from onceover.ledger.compactions import COMPACTED_COLUMNS, FROZEN, parse_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.landings import read_landings_up_to
+from onceover.ledger.landings import read_landings
 from onceover.ledger.windows import lock_windows
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
@@ -110,7 +110,9 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
     row = connection.execute(
         f"""
         SELECT w.window_end, w.expired_at, w.version AS window_version, c.*, w.records AS w_records, w.high1 AS w_high1,
-          w.low1 AS w_low1, w.high2 AS w_high2, w.low2 AS w_low2, {FROZEN} AS text_frozen, {COMPACTED_COLUMNS}
+          w.low1 AS w_low1, w.high2 AS w_high2, w.low2 AS w_low2, {FROZEN} AS text_frozen, {COMPACTED_COLUMNS},
+          ARRAY(SELECT landing_id FROM onceover.landing l WHERE l.pipeline = w.pipeline
+            AND l.window_start = w.window_start AND l.landing_id <= c.last_landing) AS landing_ids
         FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
         WHERE w.pipeline = %s AND w.window_start = %s
         """,
@@ -133,7 +135,7 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
             window_end=row["window_end"],
             token=UUID(int=0),
             version=row["version"],
-            landings=read_landings_up_to(connection, pipeline, window_start, row["last_landing"]),
+            landings=tuple(read_landings(connection, row["landing_ids"]).values()),
             certified=None,
             compacted=parse_compacted(row),
         ),

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
+from psycopg import sql
+
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.columns import parse_spans, read_digest
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
@@ -165,3 +168,26 @@ def _read_claimed(connection: Connection, request: RepairRequest) -> list[Claime
         )
         for row in rows
     ]
+
+
+def clear_dead_stages(connection: Connection, registered: RegisteredPipeline) -> None:
+    """Delete the rows that killed repairs and audits have staged: those of requests without a claim that is alive, and
+    of audits that were asked for more than a day ago."""
+    name, staging = registered.name, registered.table.staging
+    stages = connection.execute(sql.SQL("SELECT DISTINCT _stage FROM {}").format(staging)).fetchall()
+    own = [row["_stage"] for row in stages if row["_stage"].startswith(("request:", "audit:"))]
+    if not own:
+        return
+    # Read after the stages: a repair claims its windows before it stages their rows.
+    alive = connection.execute(
+        """
+        SELECT DISTINCT claimed_by AS owner FROM onceover."window"
+        WHERE pipeline = %(name)s AND claimed_until >= clock_timestamp()
+        UNION ALL SELECT 'audit:' || action_id FROM onceover.action WHERE pipeline = %(name)s AND kind LIKE 'audit%%'
+          AND created_at > now() - interval '1 day'
+        """,
+        {"name": name},
+    ).fetchall()
+    owners = {row["owner"] for row in alive}
+    dead = [stage for stage in own if ":".join(stage.split(":")[:2]) not in owners]
+    connection.execute(sql.SQL("DELETE FROM {} WHERE _stage = ANY(%s)").format(staging), [dead])

@@ -1,4 +1,4 @@
-"""Connections to the ledger's database, and its schema's version."""
+"""Connections to the ledger's database, its schema's version, and the making of its tables."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from onceover.errors import (
     TransientError,
     UnreachableError,
 )
+from onceover.ledger.schema import batches, missing_records, pipelines, windows
 from onceover.model.json_text import to_json
+from onceover.model.root_marker import LedgerIdentity
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for rooms that may not import the driver
 SCHEMA_VERSION = "6"
 """Of the tables in `schema`; a change of them takes a new one."""
+_LOCK = 0x6F6E6365  # any constant: an advisory lock's name, so that two first starts do not race
 _SESSION = {
     "onceover.session": "pinned",  # a pooler that drops these settings drops this one too
     "timezone": "UTC",
@@ -187,6 +190,18 @@ def locate_server(connection: Connection) -> tuple[str, int, str]:
     return "localhost" if info.host.startswith(("/", "@")) else info.host, info.port, info.dbname
 
 
+def read_identity(connection: Connection) -> LedgerIdentity:
+    """Return the identity of the ledger and of the database that holds it."""
+    (row,) = connection.execute(
+        """
+        SELECT ledger_id, (SELECT system_identifier FROM pg_control_system()) AS cluster,
+          (SELECT oid FROM pg_database WHERE datname = current_database()) AS database
+        FROM onceover.ledger
+        """
+    ).fetchall()
+    return LedgerIdentity(row["ledger_id"], f"{row['cluster']}/{row['database']}")
+
+
 def carries_password(address: str) -> bool:
     """Return whether the address contains a password; True for one that cannot be parsed."""
     try:
@@ -232,3 +247,19 @@ def read_version(connection: Connection) -> str | None:
         return None
     row = connection.execute("SELECT to_jsonb(l) ->> 'schema_version' AS version FROM onceover.ledger l").fetchone()
     return str((row and row["version"]) or "unknown")
+
+
+def upgrade_schema(address: str) -> None:
+    """Bring a database to this code's schema, in one transaction, once even if two processes start together.
+
+    Raises TerminalError, and writes nothing, if it has a ledger of another version.
+    """
+    with connect(address, "onceover migrate") as connection, connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        if read_version(connection) is not None:
+            require_current(connection)
+            return
+        connection.execute("CREATE SCHEMA IF NOT EXISTS onceover")
+        for part in (pipelines, batches, windows, missing_records):
+            connection.execute(part.TABLES.encode())
+        connection.execute("INSERT INTO onceover.ledger (schema_version) VALUES (%s)", [SCHEMA_VERSION])

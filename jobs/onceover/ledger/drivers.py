@@ -48,6 +48,12 @@ def name_process(purpose: str = "") -> str:
     return f"{socket.gethostname()}:{os.getpid()}" + (f" ({purpose})" if purpose else "")
 
 
+def knows_driver(connection: Connection, pipeline: str, holder: UUID) -> bool:
+    """Return whether this ledger gave that driver its epoch."""
+    known = connection.execute("SELECT 1 FROM onceover.driver WHERE holder = %s AND pipeline = %s", [holder, pipeline])
+    return known.fetchone() is not None
+
+
 def refuse_second_driver(connection: Connection, pipeline: str) -> None:
     """Raise BusyError as soon as another driver's heartbeat is seen; return after 1.75 heartbeats without one.
 

@@ -99,6 +99,14 @@ def retire_generations(connection: Connection, epoch: Epoch, living: str) -> Non
         )
 
 
+def read_origins(connection: Connection, pipeline: str) -> dict[KafkaPartition, int]:
+    """Return where accounting begins, by generation and Kafka partition."""
+    rows = connection.execute(
+        "SELECT generation, kafka_partition, origin FROM onceover.kafka_partition WHERE pipeline = %s", [pipeline]
+    )
+    return {KafkaPartition(row["generation"], row["kafka_partition"]): row["origin"] for row in rows}
+
+
 def read_reach(connection: Connection, pipeline: str) -> dict[KafkaPartition, int]:
     """Return the end of what may have landed: nearly every batch begins there, and overlaps nothing."""
     rows = connection.execute(

@@ -10,7 +10,7 @@ from datetime import datetime
 from onceover.ledger.columns import read_digest, read_range
 from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import read_progress, read_reach
-from onceover.ledger.stopped_ranges import list_unreadable
+from onceover.ledger.log_limits import list_unreadable
 from onceover.model.digest import Digest
 from onceover.model.offsets import OffsetRange, coalesce, intersect
 

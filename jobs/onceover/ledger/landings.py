@@ -1,4 +1,5 @@
-"""Landings with the evidence of a proof (digests, offset ranges, releases), and counts of what they landed."""
+"""Landings with the evidence of a proof (digests, offset ranges, releases), and counts of what landed, was quarantined,
+or was skipped by a measure."""
 
 from __future__ import annotations
 
@@ -6,10 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 
+from psycopg import sql
+
 from onceover.ledger.columns import read_digest
 from onceover.ledger.database import Connection
 from onceover.ledger.releases import read_releases
 from onceover.model.claim import ClaimedLanding
+from onceover.model.contract import SKIPPED
 from onceover.model.digest import Digest
 from onceover.model.log_history import NO_EPOCH, EpochSpan, cut_at_epochs
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
@@ -58,17 +62,6 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
         )
         for landing_id, of_source in parts.items()
     }
-
-
-def read_landings_up_to(
-    connection: Connection, pipeline: str, window_start: datetime, last_landing: int
-) -> tuple[ClaimedLanding, ...]:
-    """Return the landings that a certificate of the window with this `last_landing` rests on, in ascending order."""
-    rows = connection.execute(
-        "SELECT landing_id FROM onceover.landing WHERE pipeline = %s AND window_start = %s AND landing_id <= %s",
-        [pipeline, window_start, last_landing],
-    )
-    return tuple(read_landings(connection, [row["landing_id"] for row in rows]).values())
 
 
 def _span(ranges: Sequence[OffsetRange]) -> OffsetRange:
@@ -137,3 +130,28 @@ def count_quarantined(connection: Connection, pipeline: str) -> int:
         [pipeline],
     ).fetchone()
     return int(row["n"]) if row else 0
+
+
+_MEASURES = """
+SELECT measure ->> 'name' AS name, measure ->> 'sql' AS of
+FROM onceover.contract c JOIN onceover.pipeline p ON p.name = c.pipeline AND p.contract_version = c.version,
+  jsonb_array_elements(definition -> 'measures') measure
+WHERE pipeline = %s AND measure ->> 'operation' = %s
+"""
+_LAST_DAY = "window_start > (SELECT max(window_start) - interval '1 day' FROM {table})"
+
+
+def count_skipped(connection: Connection, pipeline: str, window_start: datetime | None = None) -> dict[str, int]:
+    """Return by measure the records that it skipped in that window, or in all windows of the pipeline's last day; none
+    for a pipeline whose contract quarantines them."""
+    skips = {row["name"]: row["of"] for row in connection.execute(_MEASURES, [pipeline, SKIPPED])}
+    if not skips:
+        return {}
+    table = sql.Identifier("aggregates", pipeline)
+    sums = (sql.SQL("coalesce(sum({0}), 0)::bigint AS {0}").format(sql.Identifier(name)) for name in skips)
+    where = (
+        sql.SQL("window_start = {}").format(window_start) if window_start else sql.SQL(_LAST_DAY).format(table=table)
+    )
+    query = sql.SQL("SELECT {} FROM {} WHERE {}").format(sql.SQL(", ").join(sums), table, where)
+    (row,) = connection.execute(query).fetchall()
+    return {measure: row[name] for name, measure in skips.items()}

@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from onceover.errors import BusyError
 from onceover.kafka.log_probe import LogProbe
@@ -20,10 +19,10 @@ from onceover.ledger.columns import read_range
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch, supersede_begun
 from onceover.ledger.landed_offsets import list_landed
+from onceover.ledger.log_limits import list_unreadable
 from onceover.ledger.losses import list_stating, reland
-from onceover.ledger.read_again import refuse_holes
+from onceover.ledger.read_again import refuse_cut_holes
 from onceover.ledger.rollups import keep_apart
-from onceover.ledger.stopped_ranges import list_unreadable
 from onceover.ledger.windows import bump_versions, lock_rows, require_locked
 from onceover.model.log_history import (
     NO_EPOCH,
@@ -40,24 +39,16 @@ _logger = logging.getLogger(__name__)
 _FOR_EVER: Final = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedLog:
-    """What the ledger knows of one log: the end of what was read or skipped, the leader epoch at which what landed was
-    compared with it (None: not since the ledger was rebuilt), and where it was cut, until it is read from there on."""
-
-    reach: int
-    compared_epoch: int | None
-    cut_from: int | None
-
-
-def read_compared_logs(connection: Connection, pipeline: str, generation: str) -> Mapping[KafkaPartition, ComparedLog]:
-    """Return what is known of each Kafka partition's log."""
+def _read_logs(connection: Connection, pipeline: str, generation: str) -> dict[KafkaPartition, Mapping[str, Any]]:
+    """Return of each Kafka partition's log its `reach`, the end of what was read or skipped, the `compared_epoch` at
+    which what landed was compared with it (None: not since the ledger was rebuilt), and from where on it was
+    `cut_from`, until it is read from there on."""
     rows = connection.execute(
         "SELECT kafka_partition, reach, compared_epoch, CASE WHEN reach <= cut_from THEN cut_from END AS cut_from "
         "FROM onceover.kafka_partition WHERE pipeline = %s AND generation = %s",
         [pipeline, generation],
     )
-    return {KafkaPartition(generation, row.pop("kafka_partition")): ComparedLog(**row) for row in rows}
+    return {KafkaPartition(generation, row["kafka_partition"]): row for row in rows}
 
 
 def is_uncompared(connection: Connection, pipeline: str, generation: str | None) -> bool:
@@ -79,17 +70,17 @@ def record_cuts(
     caller is the driver, or there is none: raises FencedError for a lost epoch, BusyError if one runs or landed records
     meanwhile.
     """
-    logs = read_compared_logs(connection, pipeline, facts.generation)
+    logs = _read_logs(connection, pipeline, facts.generation)
     changed = {
         at: log
         for at, log in logs.items()
-        if facts.leader_epochs.get(at.kafka_partition, log.compared_epoch) != log.compared_epoch
+        if facts.leader_epochs.get(at.kafka_partition, log["compared_epoch"]) != log["compared_epoch"]
     }
     for at, log in changed.items():
-        _compare(connection, pipeline, at, log.reach, facts, source, driver)
+        _compare(connection, pipeline, at, log["reach"], facts, source, driver)
     if changed:
-        logs = read_compared_logs(connection, pipeline, facts.generation)
-    return {at.kafka_partition: log.cut_from for at, log in logs.items() if log.cut_from is not None}
+        logs = _read_logs(connection, pipeline, facts.generation)
+    return {at.kafka_partition: log["cut_from"] for at, log in logs.items() if log["cut_from"] is not None}
 
 
 def _compare(
@@ -214,7 +205,7 @@ def record_comparison(
             """,
             {**key, "cut": cut_from, "end": log.end},
         )
-        refuse_holes(connection, pipeline, beyond[0], "the log was cut before it was read again")
+        refuse_cut_holes(connection, pipeline, beyond[0])
 
 
 def end_cuts(connection: Connection, pipeline: str) -> bool:

@@ -12,8 +12,8 @@ from onceover.ledger.columns import GIVEN, range_arrays
 from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import advance, read_holes
 from onceover.ledger.landed_offsets import list_landed
+from onceover.ledger.log_limits import end_stopped, list_stopped
 from onceover.ledger.read_again import mark_landed
-from onceover.ledger.stopped_ranges import end_stopped, list_stopped
 from onceover.ledger.windows import bump_versions, lock_rows, require_locked
 from onceover.model.offsets import KafkaPartition, OffsetRange, subtract
 from onceover.model.stopped_range import StopCause
@@ -35,7 +35,9 @@ def record_loss(
     source = lost[0].source
     with connection.transaction():
         windows = _lock_windows(connection, pipeline, start, end, source)
-        _require_lost(connection, pipeline, lost)
+        if landed := subtract(lost, read_holes(connection, pipeline)):
+            raise UsageError(f"{landed[0]} is no longer in a hole; see `onceover holes {pipeline}`")
+        _reject_begun(connection, pipeline, OffsetRange(source, lost[0].start, lost[-1].end))
         _insert(connection, pipeline, lost, start, end, who, why, "lost")
         bump_versions(connection, pipeline, windows)
         advance(connection, pipeline, lost)
@@ -138,12 +140,6 @@ def _insert(
             for r in lost
         ],
     )
-
-
-def _require_lost(connection: Connection, pipeline: str, lost: Sequence[OffsetRange]) -> None:
-    if landed := subtract(lost, read_holes(connection, pipeline)):
-        raise UsageError(f"{landed[0]} is no longer in a hole; see `onceover holes {pipeline}`")
-    _reject_begun(connection, pipeline, OffsetRange(lost[0].source, lost[0].start, lost[-1].end))
 
 
 def _reject_begun(connection: Connection, pipeline: str, span: OffsetRange) -> None:

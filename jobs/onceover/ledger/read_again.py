@@ -169,13 +169,15 @@ def add_landed_windows(connection: Connection, pipeline: str, request_id: int) -
     )
 
 
-def refuse_holes(connection: Connection, pipeline: str, beyond: OffsetRange, why: str) -> None:
-    """Refuse the holes that wait and have offsets in this range; detection requests again what is missing."""
+def refuse_cut_holes(connection: Connection, pipeline: str, beyond: OffsetRange) -> None:
+    """Refuse the holes that wait and have offsets in this range, where the log was cut. Detection requests what is
+    missing again."""
     connection.execute(
         """
-        UPDATE onceover.read_again SET state = 'refused', reason = %s, finished_at = clock_timestamp()
+        UPDATE onceover.read_again SET state = 'refused', reason = 'the log was cut before it was read again',
+          finished_at = clock_timestamp()
         WHERE pipeline = %s AND window_start IS NULL AND state = 'wanted' AND generation = %s AND kafka_partition = %s
           AND start_offset < %s AND end_offset > %s
         """,
-        [why, pipeline, beyond.source.generation, beyond.source.kafka_partition, beyond.end, beyond.start],
+        [pipeline, beyond.source.generation, beyond.source.kafka_partition, beyond.end, beyond.start],
     )

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from psycopg.types.json import Jsonb
-
 from onceover.ledger import batches
 from onceover.ledger.aggregates import WITHOUT_RAW
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.columns import digest_columns
+from onceover.ledger.columns import insert_ranges
 from onceover.ledger.compactions import set_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
@@ -124,17 +122,7 @@ def land_found(
         [epoch.pipeline, epoch.number, contract_version],
     ).fetchone()
     batch_id = int(row["batch_id"]) if row else 0
-    columns = "records, high1, low1, high2, low2"
-    with connection.cursor().copy(
-        "COPY onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, max_event_time, "
-        f"oldest_record, leader_epochs, {columns}) FROM STDIN"
-    ) as copy:
-        for piece in read:
-            of, digest = piece.offsets, digest_columns(piece.digest)
-            copy.write_row(
-                (batch_id, of.source.generation, of.source.kafka_partition, of.start, of.end, piece.max_event_time,
-                 piece.oldest_record, Jsonb(piece.leader_epochs), *(digest[name] for name in columns.split(", ")))
-            )  # fmt: skip
+    insert_ranges(connection, batch_id, read)
     batches.count_landings(connection, epoch, batch_id, read, landings, read)
     batches.mark_committed(connection, epoch, batch_id)
 

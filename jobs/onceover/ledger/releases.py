@@ -7,27 +7,28 @@ them once more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from onceover.errors import FencedError, LandingMismatchError
 from onceover.ledger import batches
+from onceover.ledger.columns import read_range
 from onceover.ledger.database import Connection
-from onceover.ledger.drivers import Epoch, require_epoch
-from onceover.ledger.windows import lock_windows
+from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, RangeRead
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import OffsetRange
 from onceover.model.release import Release
 
 
 def read_releases(connection: Connection, batch_ids: Collection[int]) -> dict[int, Release]:
     """Return those of these batches that are releases."""
-    return _read_releases(connection, "b.batch_id = ANY(%s)", [list(batch_ids)]) if batch_ids else {}
+    return _read_releases(connection, "b.batch_id = ANY(%s)", list(batch_ids)) if batch_ids else {}
 
 
-def list_releases(connection: Connection, pipeline: str, generation: str | None = None) -> tuple[Release, ...]:
-    """Return all releases of the pipeline, or their IDs of one generation."""
-    condition = "b.pipeline = %s AND (%s::text IS NULL OR r.generation = %s)"
-    return tuple(_read_releases(connection, condition, [pipeline, generation, generation]).values())
+def list_releases(connection: Connection, pipeline: str) -> tuple[Release, ...]:
+    """Return all releases of the pipeline."""
+    return tuple(_read_releases(connection, "b.pipeline = %s", pipeline).values())
 
 
 def land_release(
@@ -47,9 +48,6 @@ def land_release(
     if landed != sum(map(len, ids)):
         raise LandingMismatchError(f"{landed} of {sum(map(len, ids))} records landed in windows; nothing counts")
     with connection.transaction():
-        require_epoch(connection, epoch)  # before windows, in the order of locks
-        own = {landing.window_start for landing in landings if landing.window_start}
-        lock_windows(connection, epoch.pipeline, sorted(own))
         batches.count_landings(connection, epoch, batch_id, read, landings)
         connection.execute("UPDATE onceover.batch SET who = %s, why = %s WHERE batch_id = %s", [who, why, batch_id])
         connection.cursor().executemany(
@@ -70,18 +68,17 @@ def land_release(
             raise FencedError(f"batch {twice['batch_id']} has released some of these records; nothing landed")
 
 
-def _read_releases(connection: Connection, condition: str, values: Sequence[object]) -> dict[int, Release]:
+def _read_releases(connection: Connection, condition: str, value: object) -> dict[int, Release]:
     rows = connection.execute(
         f"""
         SELECT b.batch_id, b.contract_version, r.generation, r.kafka_partition, r.start_offset, r.end_offset
         FROM onceover.released r JOIN onceover.batch b USING (batch_id)
         WHERE b.who IS NOT NULL AND {condition} ORDER BY 1, 3, 4, 5
         """,
-        values,
-    ).fetchall()
-    ranges: dict[int, list[OffsetRange]] = {}
-    for row in rows:
-        source = KafkaPartition(row["generation"], row["kafka_partition"])
-        ranges.setdefault(row["batch_id"], []).append(OffsetRange(source, row["start_offset"], row["end_offset"]))
-    versions: Mapping[int, int] = {row["batch_id"]: row["contract_version"] for row in rows}
-    return {batch_id: Release(batch_id, versions[batch_id], tuple(pieces)) for batch_id, pieces in ranges.items()}
+        [value],
+    )
+    return {
+        batch_id: Release(batch_id, of_batch[0]["contract_version"], tuple(map(read_range, of_batch)))
+        for batch_id, grouped in groupby(rows, key=itemgetter("batch_id"))
+        for of_batch in [list(grouped)]
+    }

@@ -87,11 +87,6 @@ def leave(connection: Connection, pipeline: str, claimed: ClaimedWindow, reason:
     drop_claim(connection, pipeline, claimed)
 
 
-def reopen(connection: Connection, claimed: ClaimedWindow, reason: str) -> None:
-    """Record that the window changed or its claim was lost, so that it is judged again; no try is counted."""
-    finish_try(connection, claimed, "unneeded", reason)
-
-
 def finish_try(
     connection: Connection,
     claimed: ClaimedWindow,
@@ -103,7 +98,8 @@ def finish_try(
     blocked: bool = False,
     failures: Collection[RepairFailure] = (),
 ) -> None:
-    """Record how the try ended, in the caller's transaction, unless a later run of the request has taken it over."""
+    """Record how the try ended, in the caller's transaction, unless a later run of the request has taken it over. After
+    `unneeded`, as the window changed or its claim was lost, the window is judged again, and no try is counted."""
     connection.execute(
         """
         UPDATE onceover.repair SET state = %s, reason = %s, failures = %s, finished_at = clock_timestamp(),

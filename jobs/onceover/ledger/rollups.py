@@ -12,9 +12,7 @@ from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 
-from psycopg.types.json import Jsonb
-
-from onceover.ledger.columns import read_digest, read_range
+from onceover.ledger.columns import insert_ranges, read_digest, read_range
 from onceover.ledger.database import Connection, hold_lock
 from onceover.ledger.frontiers import EXTRAS_ARE_SETTLED
 from onceover.ledger.windows import lock_windows
@@ -145,7 +143,7 @@ def roll_up(connection: Connection, pipeline: str, batches: Sequence[OldBatch]) 
         if len(batches) > 1:
             _join_landings(connection, key)
             connection.execute("DELETE FROM onceover.batch_range WHERE batch_id = ANY(%(ids)s)", key)
-            _insert_ranges(connection, kept, join_ranges(piece for batch in batches for piece in batch.ranges))
+            insert_ranges(connection, kept, join_ranges(piece for batch in batches for piece in batch.ranges))
         connection.execute(
             """
             UPDATE onceover.batch SET rolled_up_at = clock_timestamp(), batches = s.batches, begun_at = s.begun_at
@@ -214,18 +212,3 @@ def _join_landings(connection: Connection, key: Mapping[str, object]) -> None:
         """,
         key,
     )
-
-
-def _insert_ranges(connection: Connection, batch_id: int, ranges: Iterable[RangeRead]) -> None:
-    connection.cursor().executemany(
-        """
-        INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset,
-          max_event_time, oldest_record, leader_epochs, records, high1, low1, high2, low2)
-        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-        """,
-        [
-            (batch_id, r.offsets.source.generation, r.offsets.source.kafka_partition, r.offsets.start, r.offsets.end,
-             r.max_event_time, r.oldest_record, Jsonb(r.leader_epochs), *r.digest.as_tuple())
-            for r in ranges
-        ],
-    )  # fmt: skip

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from psycopg import sql
 
 from onceover.errors import BusyError, TerminalError, UsageError
-from onceover.ledger import drivers, identity
+from onceover.ledger import drivers
 from onceover.ledger.actions import record_action
-from onceover.ledger.database import Connection, locate_server
+from onceover.ledger.database import Connection, locate_server, read_identity
+from onceover.ledger.frontiers import read_origins
 from onceover.model.offsets import KafkaPartition
 from onceover.model.root_marker import DriverMark, RootMarker, join_origins
 from onceover.model.root_ownership import RootFacts, RootProblem, judge_root
@@ -48,7 +51,7 @@ class Root:
 
     def read_store(self) -> str:
         """Return the raw store that holds the pipeline's raw, as the ledger has it; this one if nothing has landed."""
-        return identity.read_holdings(self.connection, self.pipeline).raw_store or self.raw_store
+        return _read_holdings(self.connection, self.pipeline)["raw_store"] or self.raw_store
 
     def require_same_store(self) -> None:
         """Raise RootRefusedError if raw of the pipeline is in another raw store than this one, which holds nothing of
@@ -69,18 +72,18 @@ class Root:
 
     def read_facts(self, marker: RootMarker | None, kafka_cluster: str | None) -> RootFacts:
         """Return the facts that decide whose the root is."""
-        holdings = identity.read_holdings(self.connection, self.pipeline)
+        holdings = _read_holdings(self.connection, self.pipeline)
         holder = marker.driver.holder if marker is not None and marker.driver is not None else None
         return RootFacts(
             marker,
-            identity.read_identity(self.connection),
-            holdings.is_registered,
-            holdings.has_landed,
-            (marker is None or not holdings.has_landed) and self.files.holds_raw(),
-            holdings.has_rows,
-            holder is not None and identity.knows_driver(self.connection, self.pipeline, holder),
+            read_identity(self.connection),
+            holdings["is_registered"],
+            holdings["has_landed"],
+            (marker is None or not holdings["has_landed"]) and self.files.holds_raw(),
+            holdings["has_rows"],
+            holder is not None and drivers.knows_driver(self.connection, self.pipeline, holder),
             kafka_cluster,
-            None if holdings.raw_store in (None, self.raw_store) else holdings.raw_store,
+            None if holdings["raw_store"] in (None, self.raw_store) else holdings["raw_store"],
         )
 
     def claim(self, epoch: drivers.Epoch, kafka_cluster: str, who: str, why: str = "a driver started") -> OwnedRoot:
@@ -102,9 +105,9 @@ class Root:
     def _make_marker(
         self, before: RootMarker | None, epoch: drivers.Epoch, kafka_cluster: str, who: str, why: str
     ) -> RootMarker:
-        origins = [identity.read_origins(self.connection, self.pipeline), *([before.origins] if before else ())]
+        origins = [read_origins(self.connection, self.pipeline), *([before.origins] if before else ())]
         return RootMarker(
-            identity.read_identity(self.connection),
+            read_identity(self.connection),
             kafka_cluster,
             DriverMark(epoch.holder, epoch.number),
             join_origins(origins),
@@ -251,6 +254,26 @@ def describe_problem(root: Root, facts: RootFacts, problem: RootProblem) -> str:
                 f"cluster replaces the other for good, run `onceover ledger take-root {name} --kafka-cluster {new} "
                 '--reason "..."`'
             )
+
+
+def _read_holdings(connection: Connection, pipeline: str) -> Mapping[str, Any]:
+    """Return what the ledger holds of the pipeline: whether it `is_registered`, whether a batch `has_landed`, the
+    `raw_store` that landed batches wrote to (None before the first), and whether its aggregate table, which may outlive
+    the ledger, `has_rows`."""
+    (row,) = connection.execute(
+        """
+        SELECT p.name IS NOT NULL AS is_registered, landed AS has_landed,
+          CASE WHEN landed THEN p.raw_store END AS raw_store,
+          to_regclass('aggregates.' || quote_ident(%(name)s)) IS NOT NULL AS has_rows
+        FROM (SELECT EXISTS (SELECT 1 FROM onceover.batch WHERE pipeline = %(name)s AND state = 'landed') AS landed) b
+        LEFT JOIN onceover.pipeline p ON p.name = %(name)s
+        """,
+        {"name": pipeline},
+    ).fetchall()
+    if row["has_rows"]:
+        table = sql.Identifier("aggregates", pipeline)
+        row["has_rows"] = bool(connection.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(table)).fetchone())
+    return row
 
 
 def _describe_other_store(root: Root, held: str | None) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import STATE_OF_DRIVER
-from onceover.ledger.skipped_records import count_skipped
+from onceover.ledger.landings import count_skipped
 from onceover.ledger.windows import STATE, UNSETTLED, WindowState, count_by_state
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason

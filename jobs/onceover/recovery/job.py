@@ -14,9 +14,9 @@ from onceover.kafka import TopicFacts
 from onceover.kafka.hole_probe import find_empty
 from onceover.kafka.log_bounds import clip_to_held
 from onceover.kafka.topic import read_cluster_id
-from onceover.ledger import identity
 from onceover.ledger.catalog import keep_raw_store, record_poison, restore_contracts
 from onceover.ledger.drivers import UNKNOWN_VERSION, Epoch, as_driver, name_process, record_versions
+from onceover.ledger.frontiers import read_origins
 from onceover.ledger.log_cuts import record_cuts
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
@@ -94,7 +94,7 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
             contents = scan(spark, context.raw_address, files, contracts)
         marker = context.markers.read_newest_readable().marker
         whole = _list_log_starts(facts) if pipeline.ingest.first_start == "earliest" else {}
-        before = identity.read_origins(context.ledger, pipeline.name)  # of a driver that landed nothing
+        before = read_origins(context.ledger, pipeline.name)  # of a driver that landed nothing
         origins = join_origins([marker.origins if marker else {}, whole, before])
         foreign = 0
         if (named := _list_named(context.markers)) is not None:

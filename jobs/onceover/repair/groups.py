@@ -19,9 +19,9 @@ from onceover.errors import OnceoverError
 from onceover.fault_points import FaultPoint, RepairStep
 from onceover.ledger import claims, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.claims import clear_dead_stages
 from onceover.ledger.database import DatabaseError, connect
 from onceover.ledger.landings import count_landed_lines
-from onceover.ledger.request_list import clear_dead_stages
 from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
 from onceover.repair.job import RepairOutcome, RepairRun
 from onceover.repair.progress import WindowProgress

@@ -17,7 +17,7 @@ from onceover.ledger import repair_requests, repair_tries
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.database import DatabaseError
-from onceover.ledger.identity import read_origins
+from onceover.ledger.frontiers import read_origins
 from onceover.model.claim import ClaimedWindow
 from onceover.model.offsets import LARGEST_END, OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
@@ -122,7 +122,7 @@ class RepairRun:
             )
         except FencedError as error:
             log.warning("%s", error)
-            repair_tries.reopen(self.context.ledger, claim, str(error))
+            repair_tries.finish_try(self.context.ledger, claim, "unneeded", str(error))
             return RepairOutcome(changed=1)
         except publish.CountedTwiceError as error:
             return self._record_failure(claim, str(error), {RepairFailure.TWO_WINDOWS}, rebuilt, verdict)

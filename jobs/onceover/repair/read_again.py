@@ -29,8 +29,8 @@ from onceover.kafka.log_bounds import clip_to_held
 from onceover.ledger import compactions, lost_windows, read_again, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver, beat, name_process
+from onceover.ledger.log_limits import list_unreadable
 from onceover.ledger.read_again import ReadAgain
-from onceover.ledger.stopped_ranges import list_unreadable
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.dag_run import DagRun
 from onceover.model.offsets import OffsetRange, coalesce, split, subtract

@@ -10,7 +10,7 @@ from onceover.cli.arguments import flag
 from onceover.cli.command import command
 from onceover.cli.output import Answer, Table, get_stderr
 from onceover.config import endpoints
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import upgrade_schema
 from onceover.printable import escape
 from onceover_local.stack import Stack, surroundings
 

@@ -24,7 +24,7 @@ class RereadOperator(SparkJobOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         from onceover.detection.future_range import resolve_window
-        from onceover.ledger.request_list import find_run_requests
+        from onceover.ledger.repair_requests import find_run_requests
 
         params, run, name = context["params"], context["dag_run"], chosen_name(self.pipeline)
         reason = require_reason(params, "a reread")

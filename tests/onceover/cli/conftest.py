@@ -21,8 +21,7 @@ from onceover.config.pipelines import find
 from onceover.kafka import Topic
 from onceover.ledger import batches, drivers, frontiers, increments
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
-from onceover.ledger.database import Connection, connect
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import Connection, connect, upgrade_schema
 from onceover.ledger.root import Root
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start

@@ -18,8 +18,7 @@ from onceover.config.endpoints import address
 from onceover.detection import evidence
 from onceover.detection.judgements import Look, judge_windows
 from onceover.detection.reopened import list_unlike_certified
-from onceover.ledger.database import Connection, connect
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import Connection, connect, upgrade_schema
 from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.observability import snapshot

@@ -13,9 +13,8 @@ from bench.large_ledger import pipeline
 from onceover.config.endpoints import address
 from onceover.ledger import drivers, frontiers
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
-from onceover.ledger.database import Connection, connect
+from onceover.ledger.database import Connection, connect, upgrade_schema
 from onceover.ledger.drivers import Epoch
-from onceover.ledger.migrate import upgrade_schema
 from onceover.model.batch_plan import Start
 from onceover.model.contract import Column, Columns
 from onceover.model.offsets import KafkaPartition, OffsetRange

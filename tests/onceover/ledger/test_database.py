@@ -12,8 +12,7 @@ from psycopg.errors import UndefinedTable
 
 from onceover.config.endpoints import address
 from onceover.errors import ConfigurationError, TerminalError, TransientError
-from onceover.ledger.database import SCHEMA_VERSION, connect, require_current
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import SCHEMA_VERSION, connect, require_current, upgrade_schema
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack

@@ -17,8 +17,7 @@ from onceover.config.endpoints import address
 from onceover.errors import ConfigurationError
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import register_pipeline
-from onceover.ledger.database import connect, explain_failure
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import connect, explain_failure, upgrade_schema
 from onceover.model.contract import Column, Columns
 from onceover.repair.revisions import restore_revision
 from onceover_local.stack import Stack

@@ -21,8 +21,7 @@ from onceover.detection.evidence import read_evidence
 from onceover.ingest.cutover import plan_cutovers
 from onceover.ledger import extras, frontiers, landed_offsets, windows
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.database import Connection, connect
-from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.database import Connection, connect, upgrade_schema
 from onceover.ledger.windows import WindowState
 from onceover.model.offsets import OffsetRange
 from onceover.observability import snapshot

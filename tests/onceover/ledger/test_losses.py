@@ -27,9 +27,9 @@ from onceover.ledger import frontiers, log_cuts, losses
 from onceover.ledger.database import Connection
 from onceover.ledger.landed_offsets import list_landed, read_accounted
 from onceover.ledger.log_cuts import record_cuts
+from onceover.ledger.log_limits import list_known_unreadable
 from onceover.ledger.read_again import ReadAgain, list_refused, list_wanted, mark_landed, request_ranges
 from onceover.ledger.repair_requests import create_request
-from onceover.ledger.stopped_ranges import list_known_unreadable
 from onceover.ledger.windows import lock_rows
 from onceover.model.offsets import OffsetRange
 from onceover_local.stack import Stack

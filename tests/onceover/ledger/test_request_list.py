@@ -11,8 +11,9 @@ from psycopg import sql
 from onceover.errors import UsageError
 from onceover.ledger import claims, repair_requests
 from onceover.ledger.actions import record_action
+from onceover.ledger.claims import clear_dead_stages
 from onceover.ledger.database import Connection
-from onceover.ledger.request_list import cancel_request, clear_dead_stages, find_killed, find_queued, list_requests
+from onceover.ledger.repair_requests import cancel_request, find_killed, find_queued, list_requests
 from onceover.model.claim import ClaimedWindow
 from onceover.model.dag_run import DagRun
 from onceover.model.window import WindowRange

@@ -19,10 +19,9 @@ from onceover.config.endpoints import address
 from onceover.detection.evidence import read_evidence
 from onceover.errors import BusyError
 from onceover.ledger import rollups
-from onceover.ledger.database import Connection, connect
+from onceover.ledger.database import Connection, connect, upgrade_schema
 from onceover.ledger.landed_offsets import list_covering, read_accounted
 from onceover.ledger.lost_windows import read_unclaimed
-from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.windows import bump_versions
 from onceover.model.digest import sum_digests
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce

@@ -9,7 +9,7 @@ from onceover.errors import FencedError
 from onceover.ledger import drivers
 from onceover.ledger.catalog import read_registered
 from onceover.ledger.database import Connection
-from onceover.ledger.stopped_ranges import end_stopped, end_suspect, list_stopped, record_stopped
+from onceover.ledger.log_limits import end_stopped, end_suspect, list_stopped, record_stopped
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import SQL_FAILED, SQL_TOO_SLOW, PoisonRecord
 from onceover.model.stopped_range import StopCause, StoppedRange

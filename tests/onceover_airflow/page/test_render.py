@@ -11,7 +11,7 @@ import pytest
 from onceover.explain.page.ingest import IngestLine
 from onceover.explain.page.losses import Loss
 from onceover.explain.page.trouble import TroublePage
-from onceover.ledger.takings import Taking
+from onceover.ledger.actions import Taking
 from onceover.ledger.windows import WindowState
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind

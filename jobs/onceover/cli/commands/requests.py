@@ -10,7 +10,7 @@ from onceover.cli.command import command
 from onceover.cli.output import Answer, Table
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
-from onceover.ledger.request_list import cancel_request, list_requests
+from onceover.ledger.repair_requests import cancel_request, list_requests
 from onceover.model.wording import pluralize
 
 All = Annotated[bool, flag("--all", "List requests that have ended too, the last 1,000.")]

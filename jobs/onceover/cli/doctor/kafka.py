@@ -16,8 +16,7 @@ from onceover.errors import OnceoverError, TerminalError
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.client import Admin
 from onceover.kafka.topic import AHEAD, HOUR_MS, UNPACKED, TopicPolicy
-from onceover.ledger.log_facts import list_hidden, read_log_retention
-from onceover.ledger.stopped_ranges import list_stopped
+from onceover.ledger.log_limits import list_hidden, list_stopped, read_log_retention
 from onceover.model.hidden_offsets import HiddenOffsets
 from onceover.model.pipeline import Pipeline
 from onceover.model.record import LARGEST_RECORD

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from onceover.ledger.actions import list_takings
 from onceover.ledger.database import Connection
 from onceover.ledger.page_windows import list_running, read_consistently, sum_wrong
-from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind, failures
 from onceover.observability.snapshot import DriverState, Signals, read_signals
