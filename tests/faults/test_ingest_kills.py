@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -100,6 +102,18 @@ def test_ingest_killed_at_any_step_loses_and_miscounts_nothing(
         right[(float(window), "a")] = (len(amounts), sum(amounts), max(amounts))
     assert lane.aggregates() == right
     assert lane.detect().judged == 0
+
+
+def test_sigterm_lets_the_batch_under_way_finish(lanes: Lanes, jobs: Jobs) -> None:
+    lane = lanes(idle_after="1s")
+    lane.produce([event(n) for n in range(10)])
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.APPENDED)
+    os.kill(ingest.pid, signal.SIGTERM)
+    ingest.resume()
+    assert ingest.wait(60) == 0
+    assert (*read_newest_batch(lane), read_group_offset(lane)) == ("landed", 10, 10)
+    assert lane.aggregates() == {(0.0, "a"): (5, 5, 1), (5.0, "a"): (5, 5, 1)}
+    assert lane.detect().failed == ()
 
 
 @pytest.mark.rare

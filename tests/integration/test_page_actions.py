@@ -23,9 +23,11 @@ pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.rare]
 ONE = WindowRange.parse(FIRST, "2026-03-01T12:05Z", 5)
 
 
-def follow(visit: Visit, button: str) -> Locator:
-    """Press the button, and return what Airflow says when the run has ended."""
+def follow(visit: Visit, button: str, *, sure: bool = False) -> Locator:
+    """Press the button, and say Yes if `sure`; return what Airflow says when the run has ended."""
     visit.tab.get_by_role("button", name=button, exact=True).click()
+    if sure:
+        visit.tab.get_by_role("dialog").get_by_role("button", name="Yes", exact=True).click()
     visit.tab.wait_for_url("**/runs/*/page__*")
     visit.tab.locator("body[data-followed]").wait_for(timeout=FOLLOWED_MS)
     return visit.tab.locator("#airflow")
@@ -72,6 +74,27 @@ def test_window_is_taken_over_until_it_is_certified(scene: Scene, airflow: Airfl
         (f"postgres://{database.hostname}:{database.port}", f"{database.path.removeprefix('/')}.aggregates.{name}"),
     ]
     assert event["job"]["name"] == "repair_on_call.windows.repair"
+
+
+def test_rows_before_a_repair_come_back(scene: Scene) -> None:
+    scene.wait_for_form("restore_window")
+    wrong = scene.lane.aggregates()
+    repaired = scene.lane.repair(scene.lane.detect().request_id or 0)
+    assert len(repaired.confirmed) == 2
+    assert scene.lane.aggregates() != wrong
+    visit = scene.visit()
+    visit.open(f"{scene.lane.name}/{FIRST}")
+    visit.tab.get_by_text("Restore the rows that a repair replaced").click()
+    form = visit.tab.locator("form[data-dag=restore_window]")
+    form.get_by_label("Reason").fill("the report was sent with those")
+    form.get_by_role("button", name="Restore", exact=True).click()
+    visit.tab.get_by_role("dialog").get_by_role("button", name="No", exact=True).click()
+    said = follow(visit, "Restore", sure=True)
+    expect(said).to_contain_text("succeeded")
+    both = scene.lane.aggregates()
+    assert [both[key] == wrong[key] for key in sorted(both)] == [True, False, True], "of this window alone"
+    expect(visit.open(f"{scene.lane.name}/{FIRST}")).to_contain_text("blocked")
+    assert visit.violations == []
 
 
 def test_repair_that_fails_ends_in_words(scene: Scene) -> None:
