@@ -105,7 +105,7 @@ def _measure(connection: Connection, days: int, kept_days: int) -> Measured:
         "`onceover explain`, of an old window": (("explain", NAME, f"{old:%Y-%m-%dT%H:%MZ}"), "rolled up"),
         "`onceover repair --dry-run`, of an hour": (
             ("repair", NAME, "--dry-run", "--from", f"{hour[0]:%Y-%m-%dT%H:%MZ}", "--to", f"{hour[1]:%Y-%m-%dT%H:%MZ}"),
-            "nothing",
+            "Nothing is to be repaired",
         ),
         "`onceover metrics --once`": (
             ("metrics", "--once"),

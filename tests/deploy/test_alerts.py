@@ -11,8 +11,6 @@ import yaml
 from tests.deploy.promql import labels_of, metrics_of, mistakes_of
 from tests.docs.pages import anchor, read
 
-from onceover.model.finding_kinds import MEANINGS, Alert
-
 ROOT = Path(__file__).parents[2]
 RULES = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text())
 ALERTS: list[dict[str, Any]] = [rule for group in RULES["groups"] for rule in group["rules"]]
@@ -59,18 +57,3 @@ def test_pages_say_how_many_alerts_there_are() -> None:
     number = {10: "ten", 11: "eleven", 12: "twelve"}[len(ALERTS)]
     assert f"these {number} alerts" in read("docs/runbook.md").text
     assert f"{number} alerts" in (ROOT / "CHANGELOG.md").read_text()
-
-
-def test_alerts_about_findings_are_those_of_the_table() -> None:
-    wanted = [case.alert for meaning in MEANINGS.values() for case in meaning.cases if case.alert]
-    about = {"onceover_open_findings", "onceover_hole_offsets"}
-    assert [_of_table(alert) for alert in ALERTS if metrics_of(alert["expr"]) & about] == wanted
-    for kind, case in [(kind, case) for kind, meaning in MEANINGS.items() for case in meaning.cases if case.alert]:
-        (rule,) = (alert for alert in ALERTS if case.alert and alert["alert"] == case.alert.name)
-        assert f'"{case.reason or kind}"' in rule["expr"]
-
-
-def _of_table(rule: dict[str, Any]) -> Alert:
-    said = rule["annotations"]
-    sections = [each for each in read("docs/runbook.md").headings if said["runbook"].endswith(f"#{anchor(each)}")]
-    return Alert(rule["alert"], said["summary"], said["description"], *sections)

@@ -112,6 +112,8 @@ def test_reference_has_every_key_with_its_default(heading: str, table: Any) -> N
     section = re.split(r"^###? ", REFERENCE.section(heading), flags=re.MULTILINE)[0]
     shown = {key.strip("`"): default.strip("`") for key, default, _ in rows(section)}
     assert shown.keys() == defaults.keys()
+    example = (ROOT / "pipelines" / "flights.toml").read_text()
+    assert [key for key in defaults if f"{key} = " not in example] == []
     for key, default in defaults.items():
         text = shown[key].strip('"')
         accepted = {text, parse_duration(text), *({None, ""} if text == "none" else ())}

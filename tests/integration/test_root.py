@@ -85,7 +85,7 @@ def test_empty_ledger_is_refused_wherever_it_would_write(lane: Lane, monkeypatch
         with pytest.raises(RootRefusedError, match=f"onceover ledger rebuild {lane.name}"):
             refused()
     with lane.open() as context, pytest.raises(RootRefusedError):
-        detect(context, who="a schedule")
+        detect(context, who="a schedule", why="its turn")
     code, said = take_root(lane)
     assert (code, f"`onceover ledger rebuild {lane.name}`" in said) == (2, True)
     assert (lane.raw(), read_marker(lane)) == (raw, first), "a refused ledger writes nothing"

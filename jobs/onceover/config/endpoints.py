@@ -48,6 +48,14 @@ def find_address(part: str) -> str | None:
     return os.environ.get(_variable(part)) or read_endpoints(endpoints_file()).get(part)
 
 
+def start_or_set(part: PartName) -> str:
+    """Return what to do about a part that does not answer at its address, by where that address comes from."""
+    if os.environ.get(_variable(part)):
+        return f"start it, or correct {_variable(part)}"
+    named = {"spark": " --cluster"} | {each: f" {each}" for each in BY_NAME}
+    return f"start it (`onceover stack up{named.get(part, '')}`), or set {_variable(part)}"
+
+
 def _variable(part: str) -> str:
     return f"ONCEOVER_{part.upper()}"
 

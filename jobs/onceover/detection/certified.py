@@ -18,17 +18,16 @@ from onceover.model.finding import Evidence
 @dataclass(frozen=True, slots=True)
 class CertifiedWindow:
     """A window at its certified version, with the `evidence` that detection would judge: nothing has landed since.
-    `stated` fingerprints the certified rows (None: an early certificate, which states none), `rows` the rows in the
-    table now."""
+    `stated` fingerprints the certified rows, `rows` the rows in the table now."""
 
     evidence: Evidence
     certificate_id: int
-    stated: Fingerprint | None
+    stated: Fingerprint
     rows: Fingerprint
 
     @property
     def rows_differ(self) -> bool:
-        return self.stated is not None and self.stated != self.rows
+        return self.stated != self.rows
 
 
 def list_certified(
@@ -112,7 +111,7 @@ def _read(
                 compacted=parse_compacted(row),
             ),
             row["certificate_id"],
-            None if row["aggregate_hash"] is None else Fingerprint(row["aggregate_rows"], row["aggregate_hash"]),
+            Fingerprint(row["aggregate_rows"], row["aggregate_hash"]),
             fingerprints[row["window_start"]],
         )
         for row in rows

@@ -26,7 +26,6 @@ from onceover.ledger.repair_requests import find_killed, find_queued
 from onceover.model.dag_run import DagRun
 from onceover.model.finding import Finding
 from onceover.model.offsets import subtract
-from onceover.model.reason import clean_reason
 from onceover.model.window import Window, WindowRange
 from onceover.retention.expire import refuse_expired
 
@@ -75,7 +74,7 @@ def detect(
     context: PipelineContext,
     *,
     who: str,
-    why: str | None = None,
+    why: str,
     window_range: WindowRange | None = None,
     force: bool = False,
     by_value: bool = False,
@@ -92,11 +91,12 @@ def detect(
     request names `dag_run`, and nothing is requested while an earlier run of that DAG `still_runs`, and is to repair
     windows of the pipeline. A forced request of the same range by the same person for the same reason, whose repair was
     killed, goes on where it was. `request_id` is None if nothing is to be repaired; Spark need not start then. Raises
-    UsageError for an empty reason, `force` or `by_value` without a range, or an expired range; ChangedPlanError unless
-    the range's plan is still the one of `plan_token`.
+    UsageError for `force` or `by_value` without a range, or an expired range; ChangedPlanError unless the range's plan
+    is still the one of `plan_token`.
     """
     force = force or by_value
-    reason = _reason(why, window_range, force)
+    if force and window_range is None:
+        raise UsageError("force needs a range of windows: without one it would select every window; name the range")
     context.require_own_root()  # a ledger that lost a pipeline with raw is no pipeline that has not run yet
     if window_range is None and not context.is_registered():
         # A schedule runs for every pipeline; one that has not run yet is not a failure.
@@ -123,7 +123,7 @@ def detect(
         registered,
         [(j.evidence, j.findings) for j in keep if j.is_right and not j.evidence.is_certified],
         who,
-        reason,
+        why,
     )
     readable = holes.list_readable_holes(context, judged.ledger.findings)
     failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
@@ -132,7 +132,7 @@ def detect(
         planned.require_windows(failed)
     killed = None
     if force and window_range and not by_value:  # what another request rebuilt, it may have judged by columns
-        killed = find_killed(connection, registered.name, who, reason, window_range)
+        killed = find_killed(connection, registered.name, who, why, window_range)
     if killed is not None:
         log.info("request %d was killed, and goes on: %d of its windows are repaired", killed[0], len(killed[1]))
         failed = {start: findings for start, findings in failed.items() if start not in killed[1]}
@@ -156,7 +156,7 @@ def detect(
             connection,
             registered.name,
             who,
-            reason,
+            why,
             free,
             unblock=window_range is not None,
             by_value=by_value,
@@ -192,14 +192,3 @@ def count_first(lines: Iterable[int]) -> int:
     """Return how many windows, with so many lines each, one scheduled detection requests: the first one, and those
     after it up to MAX_LINES_REQUESTED."""
     return max(1, sum(total <= MAX_LINES_REQUESTED for total in accumulate(lines)))
-
-
-def _reason(why: str | None, window_range: WindowRange | None, force: bool) -> str:
-    if force and window_range is None:
-        raise UsageError("force needs a range of windows: without one it would select every window; name the range")
-    if why is None:
-        return "scheduled detection"
-    reason = clean_reason(why)
-    if reason is None:
-        raise UsageError("the reason is empty; say why these windows are repaired")
-    return reason

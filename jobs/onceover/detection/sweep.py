@@ -175,7 +175,7 @@ def find_differences(
     """Return the differences from the certificate, at most one finding of a kind."""
     judged = judge_window(window.evidence, file_length, compacted_is_gone=compacted_is_gone)
     findings = {finding.kind: finding for finding in judged}
-    if window.rows_differ and window.stated is not None:
+    if window.rows_differ:
         rows = {"certified_rows": window.stated.rows, "rows": window.rows.rows, "difference": "rows"}
         mismatch = findings.get(Kind.AGGREGATE_MISMATCH)
         findings[Kind.AGGREGATE_MISMATCH] = Finding(

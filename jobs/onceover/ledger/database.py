@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import set_json_dumps
 
+from onceover.config.endpoints import start_or_set
 from onceover.errors import (
     BusyError,
     ConfigurationError,
@@ -178,9 +179,7 @@ def explain_failure(address: str, error: Exception) -> OnceoverError:
             "correct ONCEOVER_POSTGRES, or create it first"
         )
     why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    return UnreachableError(
-        f"PostgreSQL at {shown} does not answer ({why}); start it (`onceover stack up`) or set ONCEOVER_POSTGRES"
-    )
+    return UnreachableError(f"PostgreSQL at {shown} does not answer ({why}); {start_or_set('postgres')}")
 
 
 def redact_address(address: str) -> str:

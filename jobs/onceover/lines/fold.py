@@ -85,7 +85,6 @@ def fold(lines: WindowLines, accounts: Accounts, evaluated: np.ndarray | None = 
         spare=int(copies[line_kind == SPARE].sum()),
         foreign=int(copies[line_kind == FOREIGN].sum()),
         by_value=int(from_value[is_record].sum()),
-        clashing=int((counts & records.has_contents).sum()),
         repeated=int((~is_record).sum()),
         records=count_all(lines.content[counting[is_record]]),
         compacted=count_all(lines.content[counting[is_record & is_compacted]]),

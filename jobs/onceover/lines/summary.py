@@ -23,8 +23,8 @@ class WindowSummary:
 
     Numbers of lines: `lines` in all, those that are `corrupt`, `misplaced` (another window's by their event time, or
     by VALUE under their ID's contract), and intact ones that are `stray`, `spare` or `foreign`. Of records that count,
-    `by_value` are those whose columns VALUE gives. Of readings that count, `clashing` ones have several contents, and
-    `repeated` ones have the record of another leader epoch.
+    `by_value` are those whose columns VALUE gives. Readings that count are `repeated` where they have the record of
+    another leader epoch.
 
     Rows of sums: `records` of all that count, `compacted` of those that a compacted file holds; `pieces` sum landed
     readings, by the landings that hold them. `runs` are of extras, strays and clashing readings. `unknown` are
@@ -38,7 +38,6 @@ class WindowSummary:
     spare: int
     foreign: int
     by_value: int
-    clashing: int
     repeated: int
     records: np.ndarray
     compacted: np.ndarray
@@ -55,9 +54,3 @@ class WindowSummary:
     def digest(self) -> Digest:
         """Return the digest of the records that count."""
         return Digest(*map(int, self.records))
-
-    @property
-    def duplicates(self) -> int:
-        """Return the number of lines that repeat a counted record."""
-        other = self.corrupt + self.misplaced + self.stray + self.spare + self.foreign
-        return self.lines - other - self.digest.records

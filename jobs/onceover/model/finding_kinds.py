@@ -1,8 +1,8 @@
-"""The table of finding kinds: for each kind its words, causes, remedies and alert.
+"""The table of finding kinds: for each kind its words, causes and remedies.
 
-The command line, doctor, metrics and the documents of DAGs read the table; tests compare docs/runbook.md and
-deploy/alerts.yml with it word for word. A command has the placeholders `{pipeline}`, `{window}` and `{end}`; a person
-replaces the words in capitals.
+The command line, doctor, metrics and the documents of DAGs read the table; a test compares docs/runbook.md with it
+word for word. A command has the placeholders `{pipeline}`, `{window}` and `{end}`; a person replaces the words in
+capitals.
 """
 
 from __future__ import annotations
@@ -27,23 +27,12 @@ from onceover.model.remedies import (
 
 
 @dataclass(frozen=True, slots=True)
-class Alert:
-    """A rule of deploy/alerts.yml, with its annotations and its section of docs/runbook.md."""
-
-    name: str
-    summary: str
-    description: str
-    section: str
-
-
-@dataclass(frozen=True, slots=True)
 class Case:
     """A cause of a finding and the effect of a repair; `reason` distinguishes the cases of one kind."""
 
     cause: str
     repair: str
     reason: str = ""
-    alert: Alert | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +40,7 @@ class Meaning:
     """The meaning of one kind.
 
     `what` is a sentence for people; `{}` is the number in the evidence, `[one|many]` agrees with that number.
-    `cause`, `repair`, `reason` and `alert` are its first case, `other` the second if there are two.
+    `cause`, `repair` and `reason` are its first case, `other` the second if there are two.
     `first` lists actions that a repair needs to succeed. `look` is the command that shows more.
     `waits_for_batches`: a batch in flight can cause the kind for a moment, so it counts only once that batch has ended.
     `by_scan`: only a scan of raw shows the kind, so it stays until a repair reads the window again.
@@ -61,7 +50,6 @@ class Meaning:
     cause: str
     repair: str = ""
     reason: str = ""
-    alert: Alert | None = None
     other: Case | None = None
     remedy: tuple[Remedy, ...] = (LOOK, REPAIR)
     first: tuple[Remedy, ...] = ()
@@ -73,7 +61,7 @@ class Meaning:
     @property
     def cases(self) -> tuple[Case, ...]:
         """Return the one or two cases."""
-        first = Case(self.cause, self.repair, self.reason, self.alert)
+        first = Case(self.cause, self.repair, self.reason)
         return (first, self.other) if self.other else (first,)
 
 
@@ -165,13 +153,6 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
             "the log expired, or was cut, before it was read, or the topic was deleted; windows beyond stay open",
             "waits for `accept-loss`",
             "expired",
-            Alert(
-                "OnceoverHoleExpired",
-                "{{ $labels.pipeline }}: records were lost before they were read",
-                '{{ printf "%.0f" $value }} offsets expired unread; windows beyond them stay open until a person '
-                "accepts the loss.",
-                "A hole has expired",
-            ),
         ),
         remedy=(
             Remedy(
@@ -207,13 +188,6 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         cause="a damaged batch, one that decompresses to more than a reader has memory for, or a record of over 32 "
         "MiB; windows stay open, for its records may belong to any of them",
         repair="waits for `accept-loss --unreadable`; ingest reads the offsets again every ten minutes",
-        alert=Alert(
-            "OnceoverOffsetsUnreadable",
-            "{{ $labels.pipeline }}: a Kafka partition waits before offsets that no reader gets",
-            "Ingest goes on with the other Kafka partitions; windows stay open until the offsets can be read or a "
-            "person accepts their loss.",
-            "Offsets are unreadable",
-        ),
         remedy=(
             Remedy("Find out who wrote them. Where ingest waits, and why:", "onceover doctor"),
             Remedy(

@@ -11,6 +11,7 @@ from Hbase_thrift import AlreadyExists  # happybase creates this module at its i
 from Hbase_thrift import IOError as HBaseError
 from thriftpy2.thrift import TException
 
+from onceover.config.endpoints import start_or_set
 from onceover.errors import UnreachableError
 from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, StoredOffsets, parse_offset
 
@@ -110,7 +111,7 @@ class HBaseOffsetStore(OffsetStore):
             detail = str(getattr(error, "message", "") or error).strip().partition("\n")[0][:120]
             raise UnreachableError(
                 f"HBase's Thrift server at {self._thrift} did not {verb} {self.place} ({type(error).__name__}: "
-                f"{detail}); start it (`onceover stack up hbase`) or set ONCEOVER_HBASE"
+                f"{detail}); {start_or_set('hbase')}"
             ) from error
 
 

@@ -19,6 +19,7 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
+from onceover.config.endpoints import start_or_set
 from onceover.errors import BusyError, UnreachableError
 from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, StoredOffsets, is_number, parse_offset
 
@@ -125,6 +126,6 @@ class ZooKeeperOffsetStore(OffsetStore):
         except (KazooException, KazooTimeoutError) as error:
             self.close()
             raise UnreachableError(
-                f"ZooKeeper at {self._hosts} did not {verb} {self.place} ({type(error).__name__}); start it "
-                "(`onceover stack up zookeeper`) or set ONCEOVER_ZOOKEEPER"
+                f"ZooKeeper at {self._hosts} did not {verb} {self.place} ({type(error).__name__}); "
+                f"{start_or_set('zookeeper')}"
             ) from error

@@ -16,6 +16,7 @@ from Hbase_thrift import AlreadyExists, BatchMutation, IllegalArgument, Mutation
 from Hbase_thrift import IOError as HBaseError
 from thriftpy2.thrift import TException
 
+from onceover.config.endpoints import start_or_set
 from onceover.errors import ConfigurationError, OnceoverError, TerminalError, UnreachableError
 
 TABLE: Final = "onceover_raw"
@@ -147,8 +148,8 @@ class Cells:
             self._connection.close()
         self._connection = None
         return UnreachableError(
-            f"HBase's Thrift server at {self.thrift} did not answer for table {TABLE} ({_describe(error)}); start it "
-            "(`onceover stack up hbase`) or set ONCEOVER_HBASE; the log of the region server has more"
+            f"HBase's Thrift server at {self.thrift} did not answer for table {TABLE} ({_describe(error)}); "
+            f"{start_or_set('hbase')}; the log of the region server has more"
         )
 
 

@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 import requests
 from hdfs import Client, HdfsError, InsecureClient
 
+from onceover.config.endpoints import start_or_set
 from onceover.config.os_user import name_user
 from onceover.errors import (
     DENIED,
@@ -169,8 +170,7 @@ def translate_error(address: str, error: Exception) -> OnceoverError:
                 "or wait until the NameNode counts it as dead, which takes ten minutes by default"
             )
         return UnreachableError(
-            f"HDFS at {address} does not answer ({type(error).__name__}); start it (`onceover stack up`) or set "
-            "ONCEOVER_WEBHDFS"
+            f"HDFS at {address} does not answer ({type(error).__name__}); {start_or_set('webhdfs')}"
         )
     if "SafeMode" in get_exception_name(error) or "safe mode" in str(error):
         return UnreachableError(

@@ -88,7 +88,7 @@ def test_database_that_is_down_is_named_without_its_password(
     assert result.exit_code == 75
     (line,) = result.stderr.splitlines()
     assert "PostgreSQL at 127.0.0.1:" in line
-    assert "onceover stack up" in line
+    assert "start it, or correct ONCEOVER_POSTGRES" in line
     assert "secret" not in result.output
 
 

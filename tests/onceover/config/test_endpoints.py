@@ -11,7 +11,8 @@ from onceover.errors import ConfigurationError, UnreachableError
 @pytest.fixture
 def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ONCEOVER_LOCAL", str(tmp_path))
-    monkeypatch.delenv("ONCEOVER_KAFKA", raising=False)
+    for part in ("KAFKA", "HBASE", "POSTGRES"):
+        monkeypatch.delenv(f"ONCEOVER_{part}", raising=False)
     return tmp_path
 
 
@@ -27,6 +28,13 @@ def test_an_address_that_nobody_named_says_how_to_name_it(local: Path) -> None:
         endpoints.address("kafka")
     with pytest.raises(UnreachableError, match="start the embedded one with `onceover stack up hbase`"):
         endpoints.address("hbase")
+
+
+def test_remedy_depends_on_where_the_address_comes_from(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert endpoints.start_or_set("postgres") == "start it (`onceover stack up`), or set ONCEOVER_POSTGRES"
+    assert endpoints.start_or_set("hbase") == "start it (`onceover stack up hbase`), or set ONCEOVER_HBASE"
+    monkeypatch.setenv("ONCEOVER_HBASE", "hbase.example.org")
+    assert endpoints.start_or_set("hbase") == "start it, or correct ONCEOVER_HBASE"
 
 
 @pytest.mark.parametrize("text", ['{"kafka": ', "[]", '{"kafka": 9092}'])

@@ -19,7 +19,7 @@ from onceover.model.record import Record
 
 LANDED, EXTRA, STRAY, SPARE, FOREIGN, CLASHING = "landed", "extra", "stray", "spare", "foreign", "clashing"
 COUNTING = (LANDED, EXTRA)
-NUMBERS = ("lines", "corrupt", "misplaced", STRAY, SPARE, FOREIGN, CLASHING, "repeated")
+NUMBERS = ("lines", "corrupt", "misplaced", STRAY, SPARE, FOREIGN, "repeated")
 Content = tuple[int, ...]
 
 
@@ -155,7 +155,6 @@ def _count(
     loose: dict[str, list[Reading]],
 ) -> None:
     is_clashing = kind in COUNTING and len({content for content, *_ in left}) > 1
-    result.numbers["clashing"] += is_clashing
     if is_clashing or kind in (EXTRA, STRAY):
         loose[CLASHING if is_clashing else kind].append(reading)
     if kind not in COUNTING:

@@ -81,7 +81,6 @@ def _assert_same(world: World, expected: Expected, folded: FoldedLines, accounts
     assert summary.digest == expected.digest
     held = sum((each.digest for ((_, n), _), each in expected.counted.items() if n % 3 == 0), Digest())
     assert Digest(*map(int, summary.compacted)) == held
-    assert summary.duplicates == expected.numbers["counting"] - len(counted)
     landed, pieces = list_landed(world), accounts.pieces
     assert sum_landings(landed, pieces, summary.pieces) == expected.landings
     assert sum_landings(landed, pieces, summary.pieces, released=True) == expected.within
@@ -182,4 +181,4 @@ def test_hostile_ids_get_one_verdict_for_each_line() -> None:
         others = sum(getattr(summary, name) for name in NUMBERS[1:6])
         assert (summary.lines, len(folded.counting)) == (rows + 3, summary.digest.records)
         assert (others < rows + 3) == (own is held) == (len(folded.counting) > 0)
-        assert summary.duplicates >= 0
+        assert summary.lines - others >= summary.digest.records

@@ -33,7 +33,7 @@ from onceover.repair.proof import prove
 from onceover.repair.window_accounts import GroupAccounts, WindowAccounts
 
 FIRST = make_contract()
-NUMBERS = ("lines", "corrupt", "misplaced", "stray", "spare", "foreign", "clashing", "repeated")
+NUMBERS = ("lines", "corrupt", "misplaced", "stray", "spare", "foreign", "repeated")
 
 
 def _claim(world: World, expected: Expected) -> ClaimedWindow:

@@ -16,7 +16,7 @@ import requests
 from onceover.cli.doctor.outcome import SECONDS, Outcome, get_json
 from onceover.config import endpoints
 from onceover.config.airflow import POOL, build_master
-from onceover.config.endpoints import address
+from onceover.config.endpoints import address, start_or_set
 from onceover.errors import UnreachableError
 
 CONNECTION: Final = "spark_default"
@@ -31,9 +31,7 @@ def check_airflow(connection: str = CONNECTION) -> Iterator[Outcome]:
         health = get_json(f"{where}/api/v2/monitor/health")
     except (OSError, ValueError) as error:
         why = error.reason if isinstance(error, URLError) else error
-        raise UnreachableError(
-            f"Airflow at {where} does not answer ({why}); start it (`onceover stack up`) or set ONCEOVER_AIRFLOW"
-        ) from error
+        raise UnreachableError(f"Airflow at {where} does not answer ({why}); {start_or_set('airflow')}") from error
     sick = sorted(part for part, report in health.items() if report and report.get("status") not in ("healthy", None))
     if sick:
         names = ", ".join(part.replace("_", " ") for part in sick)

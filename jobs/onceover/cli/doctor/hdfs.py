@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from onceover.cli.doctor.datanodes import check_datanodes, read_bean
 from onceover.cli.doctor.machine import check_space
 from onceover.cli.doctor.outcome import SECONDS, Outcome
-from onceover.config.endpoints import address
+from onceover.config.endpoints import address, start_or_set
 from onceover.errors import OnceoverError, TerminalError
 from onceover.model.pipeline import Pipeline
 from onceover.model.wording import pluralize
@@ -43,7 +43,7 @@ def check_hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
         )
         yield Outcome("HDFS", "wrong", what)
     if not living:
-        yield Outcome("HDFS", "wrong", f"{where} has no live DataNode; start the DataNodes (`onceover stack up`)")
+        yield Outcome("HDFS", "wrong", f"{where} has no live DataNode; start the DataNodes")
         return
     if mode == "Operational":
         yield Outcome("HDFS", "fine", f"{where} takes writes, {pluralize(living, 'DataNode')}")
@@ -77,5 +77,5 @@ def _check_namenode_rpc() -> Iterator[Outcome]:
     except OnceoverError as error:
         yield Outcome("HDFS", "wrong", str(error))
     except (OSError, ValueError) as error:
-        what = f"Spark cannot read at {where.geturl()} ({error}); start it (`onceover stack up`) or set ONCEOVER_HDFS"
+        what = f"Spark cannot read at {where.geturl()} ({error}); {start_or_set('hdfs')}"
         yield Outcome("HDFS", "wrong", what)

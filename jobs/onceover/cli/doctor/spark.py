@@ -31,5 +31,5 @@ def check_spark() -> Iterator[Outcome]:
         else:
             yield Outcome("Spark", "fine", f"the master at {each} accepts connections")
     if silent:
-        what = f"no answer from {', '.join(silent)}; start it (`onceover stack up --cluster`) or set ONCEOVER_SPARK"
+        what = f"no answer from {', '.join(silent)}; {endpoints.start_or_set('spark')}"
         yield Outcome("Spark", "wrong" if len(silent) == len(masters) else "note", what)
