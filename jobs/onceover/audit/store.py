@@ -13,10 +13,11 @@ from onceover.errors import UsageError
 from onceover.ledger.actions import record_action
 from onceover.ledger.columns import read_count, read_range
 from onceover.ledger.compactions import parse_compacted
-from onceover.ledger.database import Connection
+from onceover.ledger.database import Connection, in_snapshot
 from onceover.ledger.extras import list_extras
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.releases import list_releases
+from onceover.ledger.windows import WITHIN
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import CompactedFile
@@ -122,12 +123,10 @@ def read_windows(
 ) -> dict[datetime, AuditedWindow]:
     """Return the windows from `start` to before `end` (None: unbounded)."""
     rows = connection.execute(
-        """
+        f"""
         SELECT w.*, NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) AS is_open
         FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-        WHERE w.pipeline = %(pipeline)s AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
-          AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
-        ORDER BY w.window_start
+        WHERE w.pipeline = %(pipeline)s AND {WITHIN} ORDER BY w.window_start
         """,
         {"pipeline": pipeline, "start": start, "end": end},
     )
@@ -143,8 +142,7 @@ def read_statement(
     connection: Connection, pipeline: str, start: datetime | None, end: datetime | None
 ) -> LedgerStatement:
     """Return what the ledger says in one snapshot, of windows those from `start` to before `end`."""
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    with in_snapshot(connection):
         bounds = connection.execute(
             "SELECT generation, kafka_partition, origin, reach FROM onceover.kafka_partition WHERE pipeline = %s",
             [pipeline],

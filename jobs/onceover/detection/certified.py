@@ -10,7 +10,8 @@ from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.columns import read_count, read_digest
 from onceover.ledger.compactions import FROZEN, parse_compacted
-from onceover.ledger.database import Connection
+from onceover.ledger.database import Connection, in_snapshot
+from onceover.ledger.windows import WITHIN
 from onceover.model.finding import Evidence
 
 
@@ -36,7 +37,7 @@ def list_certified(
 
     Ingest and repair change rows and version together, so that an unchanged version means untouched rows.
     """
-    which = f"{_WITHIN} ORDER BY w.window_start LIMIT %(most)s"
+    which = f"{WITHIN} ORDER BY w.window_start LIMIT %(most)s"
     return _read(connection, registered, which, {"start": start, "end": end, "most": most})
 
 
@@ -62,7 +63,7 @@ def read_frozen_lengths(
 ) -> dict[datetime, int]:
     """Return the bytes of text that the valid certificates of the range's windows cover, in order."""
     rows = connection.execute(
-        f"SELECT w.window_start, {FROZEN} AS bytes {_CERTIFIED} AND {_WITHIN} ORDER BY w.window_start",
+        f"SELECT w.window_start, {FROZEN} AS bytes {_CERTIFIED} AND {WITHIN} ORDER BY w.window_start",
         {"pipeline": pipeline, "start": start, "end": end},
     )
     return {row["window_start"]: row["bytes"] for row in rows}
@@ -71,7 +72,7 @@ def read_frozen_lengths(
 def count_certified(connection: Connection, pipeline: str, start: datetime | None, end: datetime | None) -> int:
     """Count the windows of the range whose certificate is valid."""
     row = connection.execute(
-        f"SELECT count(*) AS windows {_CERTIFIED} AND {_WITHIN}",
+        f"SELECT count(*) AS windows {_CERTIFIED} AND {WITHIN}",
         {"pipeline": pipeline, "start": start, "end": end},
     ).fetchone()
     return int(row["windows"]) if row else 0
@@ -80,15 +81,12 @@ def count_certified(connection: Connection, pipeline: str, start: datetime | Non
 _CERTIFIED = """
   FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
   WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL"""
-_WITHIN = """(%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
-  AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)"""
 
 
 def _read(
     connection: Connection, registered: RegisteredPipeline, which: str, values: Mapping[str, object]
 ) -> list[CertifiedWindow]:
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    with in_snapshot(connection):
         rows = connection.execute(
             f"""
             SELECT w.*, {FROZEN} AS frozen_length, c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1,

@@ -10,9 +10,9 @@ from typing import Any
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.columns import read_count, read_digest
 from onceover.ledger.compactions import FROZEN, parse_compacted
-from onceover.ledger.database import Connection
+from onceover.ledger.database import Connection, in_snapshot
 from onceover.ledger.log_limits import list_stopped
-from onceover.ledger.windows import count_open_windows
+from onceover.ledger.windows import WITHIN, count_open_windows
 from onceover.model.digest import EMPTY
 from onceover.model.finding import Evidence, Finding
 from onceover.model.finding_kinds import Kind
@@ -31,12 +31,10 @@ class EvidenceSnapshot:
     open_windows: int
 
 
-_CHOSEN = """
+_CHOSEN = f"""
   FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
   WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL
-    AND coalesce(p.every_window_closed OR w.window_end <= p.watermark, false) <> %(open)s
-    AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
-    AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)"""
+    AND coalesce(p.every_window_closed OR w.window_end <= p.watermark, false) <> %(open)s AND {WITHIN}"""
 
 # Selects windows by start, not by the condition of _CHOSEN: the planner cannot know how few of a year's windows are
 # uncertified, and would read every landing.
@@ -141,8 +139,7 @@ def read_evidence(
 ) -> EvidenceSnapshot:
     """Read the evidence of closed windows, or of `open_ones`, in one repeatable-read transaction; `every` includes
     windows whose certificate is valid."""
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    with in_snapshot(connection):
         starts = list(read_versions(connection, pipeline, start, end, every, open_ones=open_ones))
         rows = connection.execute(_EVIDENCE, {"pipeline": pipeline, "starts": starts}).fetchall()
         return EvidenceSnapshot(

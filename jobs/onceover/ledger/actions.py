@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import TakenError, UsageError
 from onceover.ledger.database import Connection
-from onceover.ledger.windows import RAW_IS_DAMAGED, STATE, UNSETTLED
+from onceover.ledger.windows import RAW_IS_DAMAGED, STATE, UNSETTLED, WITHIN
 from onceover.model.ticket import format_holder
 from onceover.model.window import WindowRange, format_moment, format_second
 from onceover.model.wording import pluralize
@@ -112,13 +112,11 @@ def list_takings(
 ) -> list[Taking]:
     """Return what persons hold of the windows in `[start, end)`, without a bound of all, in order of time."""
     rows = connection.execute(
-        """
+        f"""
         SELECT min(w.window_start) AS start, max(w.window_end) AS "end", count(*) AS windows, t.who,
           t.detail ->> 'ticket' AS ticket, t.why, t.created_at AS taken_at
         FROM onceover."window" w JOIN onceover.action t ON t.action_id = w.taking_id
-        WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL
-          AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
-          AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
+        WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND {WITHIN}
         GROUP BY t.action_id ORDER BY 1
         """,
         {"pipeline": pipeline, "start": start, "end": end},

@@ -11,7 +11,7 @@ from psycopg import sql
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.columns import parse_spans, read_digest
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
-from onceover.ledger.database import Connection
+from onceover.ledger.database import Connection, in_snapshot
 from onceover.ledger.extras import list_landed_extras
 from onceover.ledger.landed_offsets import read_accounted
 from onceover.ledger.landings import read_landings
@@ -85,8 +85,7 @@ def claim(
                 "seconds": CLAIM_SECONDS,
             },
         )
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    with in_snapshot(connection):
         return _read_claimed(connection, request), tuple(read_accounted(connection, request.pipeline))
 
 

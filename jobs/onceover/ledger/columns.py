@@ -41,12 +41,6 @@ def read_count(row: Mapping[str, object], prefix: str = "") -> Digest | None:
     return None if row[prefix + "records"] is None else read_digest(row, prefix)
 
 
-def compare_digests(left: str, right: str) -> str:
-    """Return SQL that is true if the columns with these two prefixes hold the same digest, and false if not."""
-    first, second = (", ".join(f"{prefix}{name}" for name in digest_columns(Digest())) for prefix in (left, right))
-    return f"({first}) IS NOT DISTINCT FROM ({second})"
-
-
 GIVEN: Final = """
   unnest(%(generations)s::text[], %(partitions)s::integer[], %(starts)s::bigint[], %(ends)s::bigint[])
     AS g (generation, kafka_partition, start_offset, end_offset)"""

@@ -13,7 +13,7 @@ from datetime import datetime
 from onceover.ledger.columns import count_columns, digest_columns, read_digest
 from onceover.ledger.database import Connection, hold_lock
 from onceover.ledger.expiries import CERTIFIED, FREE, IS_COMPACTED
-from onceover.ledger.windows import lock_windows
+from onceover.ledger.windows import WITHIN, lock_windows
 from onceover.model.digest import Digest
 from onceover.model.raw_file import CompactedFile
 
@@ -54,9 +54,7 @@ def list_compactable(
         SELECT w.window_start, c.frozen_length, c.records, c.high1, c.low1, c.high2, c.low2 FROM {CERTIFIED}
         JOIN onceover.landing l ON l.pipeline = w.pipeline AND l.window_start = w.window_start
         JOIN onceover.batch b USING (batch_id)
-        WHERE {FREE} AND c.records > 0 AND NOT {IS_COMPACTED}
-          AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
-          AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
+        WHERE {FREE} AND c.records > 0 AND NOT {IS_COMPACTED} AND {WITHIN}
         GROUP BY w.window_start, c.certificate_id
         HAVING max(b.landed_at) < clock_timestamp() - make_interval(secs => %(seconds)s)
         ORDER BY w.window_start
@@ -164,11 +162,9 @@ def list_certified_texts(
     rows = connection.execute(
         f"""
         SELECT *, frozen + (SELECT coalesce(sum(l.byte_end - l.byte_start), 0) FROM onceover.landing l
-            WHERE l.pipeline = %(pipeline)s AND l.window_start = texts.window_start
-              AND l.landing_id > texts.last_landing)::bigint AS bytes
-        FROM ({_WITH_TEXT}) texts WHERE frozen > 0
-          AND (%(start)s::timestamptz IS NULL OR window_start >= %(start)s)
-          AND (%(end)s::timestamptz IS NULL OR window_start < %(end)s) ORDER BY window_start
+            WHERE l.pipeline = %(pipeline)s AND l.window_start = w.window_start
+              AND l.landing_id > w.last_landing)::bigint AS bytes
+        FROM ({_WITH_TEXT}) w WHERE frozen > 0 AND {WITHIN} ORDER BY window_start
         """,
         {"pipeline": pipeline, "start": start, "end": end},
     )

@@ -125,6 +125,14 @@ def by_index(connection: Connection) -> Iterator[None]:
         connection.execute("SET LOCAL enable_seqscan TO DEFAULT")
 
 
+@contextmanager
+def in_snapshot(connection: Connection) -> Iterator[None]:
+    """Have the block's queries read one snapshot of the database; it cannot write."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
+
+
 def hold_lock(connection: Connection, name: str, what: str, patience_ms: int = 10_000) -> None:
     """Hold the lock of that name until the connection ends. Raises BusyError, which says that another process does
     `what`, if one holds it beyond `patience_ms`; a killed process frees it within moments."""

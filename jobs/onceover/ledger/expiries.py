@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from onceover.ledger.columns import compare_digests
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.frontiers import EXTRAS_ARE_SETTLED
@@ -47,7 +46,9 @@ FREE = f"""
     AND coalesce(w.claimed_until < clock_timestamp(), true) AND {EXTRAS_ARE_SETTLED}
     AND NOT {RAW_IS_DAMAGED}"""
 # Whether a compacted file holds the records that window w was certified with.
-IS_COMPACTED = compare_digests("w.compacted_", "c.")
+IS_COMPACTED = """
+  (w.compacted_records, w.compacted_high1, w.compacted_low1, w.compacted_high2, w.compacted_low2)
+    IS NOT DISTINCT FROM (c.records, c.high1, c.low1, c.high2, c.low2)"""
 _OF_WINDOWS = f"""
   SELECT w.window_start, NULL::date AS quarantine_day, w.version, max(l.landing_id) AS last_landing,
     c.frozen_length AS bytes, c.records, max(b.landed_at) AS landed_at, {IS_COMPACTED} AS compacted

@@ -11,7 +11,7 @@ from uuid import UUID
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.compactions import list_substitutes
-from onceover.ledger.database import Connection
+from onceover.ledger.database import Connection, in_snapshot
 from onceover.ledger.expiries import OF_DAYS
 from onceover.ledger.findings import resolve_findings
 from onceover.ledger.frontiers import EXTRAS_ARE_SETTLED
@@ -162,8 +162,7 @@ def lift_expiry(connection: Connection, pipeline: str, window_start: datetime) -
 def read_unclaimed(connection: Connection, pipeline: str, window_start: datetime) -> ClaimedWindow | None:
     """Return the window with its landings as a repair would claim it, without a claim; None if it is unknown, or has
     expired with its raw."""
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    with in_snapshot(connection):
         row = connection.execute(
             """
             SELECT w.window_end, w.version,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
-from onceover.ledger.database import Connection
+from onceover.ledger.database import Connection, in_snapshot
 from onceover.ledger.drivers import STATE_OF_DRIVER
 from onceover.ledger.windows import LOG_UNTIL, STATE, UNSETTLED, WITH_TAKING, WindowState
 
@@ -91,8 +91,7 @@ WHERE f.pipeline = %s AND f.resolved_at IS NULL AND f.kind = ANY(%s) AND w.expir
 @contextmanager
 def read_consistently(connection: Connection) -> Iterator[None]:
     """Read one snapshot until the block ends; a statement that takes longer than SNAPSHOT_SECONDS is cancelled."""
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    with in_snapshot(connection):
         # A page reads some windows of a ledger whose indices are in memory: an index is cheaper than all its rows.
         connection.execute(f"SET LOCAL statement_timeout = '{SNAPSHOT_SECONDS}s'; SET LOCAL random_page_cost = 1.1")
         yield

@@ -48,6 +48,12 @@ STATE = f"""
     ELSE 'closed' END"""
 
 
+WITHIN = """
+  (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
+    AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)"""
+"""Whether window w is in the range from `start` to before `end`, each without a bound if it is NULL."""
+
+
 # Joins window w with the taking t by which a person works on it, if one does.
 WITH_TAKING = """
   LEFT JOIN onceover.action t ON t.action_id = w.taking_id AND w.expired_at IS NULL"""
@@ -111,9 +117,7 @@ def list_windows(
                 t.who AS taken_by, t.detail ->> 'ticket' AS ticket
               FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
               LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id {WITH_TAKING}
-              WHERE w.pipeline = %(pipeline)s
-                AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
-                AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s) {unsettled}) windows
+              WHERE w.pipeline = %(pipeline)s AND {WITHIN} {unsettled}) windows
             WHERE %(state)s::text IS NULL OR state = %(state)s ORDER BY window_start
             """,
             key,

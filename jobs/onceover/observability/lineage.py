@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from onceover.context import PipelineContext
 from onceover.ledger import compactions
 from onceover.ledger.columns import read_range
-from onceover.ledger.database import Connection, locate_server
+from onceover.ledger.database import Connection, in_snapshot, locate_server
 from onceover.model.offsets import OffsetRange, coalesce
 
 
@@ -93,8 +93,7 @@ def read_published(
     """Return the windows that the request has published until now, in order, and the offset ranges of the batches of
     their landings, merged where they touch. The ranges hold records of other windows too. Reads one snapshot."""
     request = {"pipeline": pipeline, "request": request_id}
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    with in_snapshot(connection):
         windows = connection.execute(
             f"""
             SELECT r.window_start, w.window_end, r.lines_read AS lines, c.frozen_length AS bytes,

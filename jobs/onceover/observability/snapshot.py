@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from onceover.ledger.database import Connection
+from onceover.ledger.database import Connection, in_snapshot
 from onceover.ledger.drivers import STATE_OF_DRIVER
 from onceover.ledger.landings import count_skipped
 from onceover.ledger.windows import STATE, UNSETTLED, WindowState, count_by_state
@@ -84,8 +84,7 @@ def read_signals(connection: Connection, overdue_after: timedelta) -> tuple[Sign
     its end or the whole topic is idle, and nothing has landed in it for as long: by event time and by the database's
     clock, so that neither a replayed topic nor an idle one makes windows overdue at once.
     """
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    with in_snapshot(connection):
         connection.execute(f"SET LOCAL statement_timeout = '{SCRAPE_SECONDS}s'")
         rows = connection.execute(_PIPELINES).fetchall()
         return tuple(_read_pipeline(connection, row, overdue_after) for row in rows)
