@@ -37,7 +37,6 @@ class _Found:
 
     windows: _Windows
     plan: LogPlan
-    is_compacted: bool
     is_whole: bool
 
 
@@ -95,7 +94,7 @@ def _compare_held(
             shards = cut_into_shards("backlog", plan.to_audit, spark.sparkContext.defaultParallelism)
             args = (facts.generation, shards, registered.contracts, statement.releases)
             sides.append(read_log(spark, context.build_source(facts), *args))
-        found = _Found({}, plan, is_compacted, is_log_whole(facts, statement, marked) and not is_compacted)
+        found = _Found({}, plan, is_log_whole(facts, statement, marked) and not is_compacted)
         if not sides:
             return found
         offsets, size = sum(map(len, plan.to_audit)), sum(file.length for file in files)
@@ -161,7 +160,5 @@ def _build_result(found: _Found, expired: int) -> dict[str, Any]:
         "unaccounted": sum(w.held.unaccounted for w in windows),
         "not_read_yet": sum(map(len, found.plan.to_read)),
         "expired": expired,
-        "compacted": found.is_compacted,
-        "ranges": [str(r) for r in found.plan.to_audit],
         "rows": to_plain(windows if len(windows) <= MAX_WINDOWS else differing[:MAX_WINDOWS]),
     }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 
 from onceover.context import PipelineContext
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.increments import insert_windows
 from onceover.ledger.windows import count_files_by_day, list_known_starts
-from onceover.model.window import Window
+from onceover.model.window import Window, floor
 
 
 def register_unknown_files(
@@ -24,9 +23,9 @@ def register_unknown_files(
     known = count_files_by_day(context.ledger, registered.name)
     days = [day for day, number in sorted(on_hdfs.items()) if every or number > known.get(day, 0)]
     minutes = registered.contract.window_minutes
-    starts = {start for day in days for start in _list_starts(context, day) if Window.at(start, minutes).start == start}
+    starts = {start for day in days for start in _list_starts(context, day) if floor(start, minutes) == start}
     unknown = sorted(starts - set(list_known_starts(context.ledger, registered.name, sorted(starts))))
-    ends: Mapping[datetime, datetime] = {start: Window.at(start, minutes).end for start in unknown}
+    ends = {start: Window.at(start, minutes).end for start in unknown}
     insert_windows(context.ledger, registered.name, registered.table, ends)
     return unknown
 

@@ -38,11 +38,6 @@ class Window:
         """Return the window of that length that starts exactly there."""
         return cls(start, start + minutes * _MINUTE)
 
-    @classmethod
-    def of(cls, moment: datetime, minutes: int) -> Window:
-        """Return the window of that length that holds the moment."""
-        return cls.at(floor(moment, minutes), minutes)
-
     @property
     def minutes(self) -> int:
         return (self.end - self.start) // _MINUTE

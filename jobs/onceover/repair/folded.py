@@ -101,7 +101,7 @@ class FoldedRebuild:
     def collect(self) -> dict[datetime, RebuiltWindow]:
         """Return what raw holds of each window that could be read, and keep its rows until `close`."""
         self.close()
-        self._folded = self._folder.fold(self._list_files(self._accounts), keep=True)
+        self._folded = self._folder.fold(self._list_files(self._accounts))
         return self._take(self._folded)
 
     def look_again(
@@ -117,7 +117,7 @@ class FoldedRebuild:
             less = spare.get(start, ())
             group = self._group.look_again(beside.get(start, ()), less)
             self._accounts[start] = WindowAccounts.of(self._claimed[start], group, less)
-        again = self._folder.fold(self._list_files({start: self._accounts[start] for start in windows}), keep=True)
+        again = self._folder.fold(self._list_files({start: self._accounts[start] for start in windows}))
         self._require_folded().replace(again)
         return self._take(again)
 

@@ -27,12 +27,11 @@ class Leases:
         """Return whether no writer has the file open."""
         return True
 
-    def recover(self, path: str) -> bool:
-        """Take the lease from a dead writer and close the file; returns whether the file is closed now.
+    def recover(self, path: str) -> None:
+        """Take the lease from a dead writer and have the file closed, which may take longer than this waits.
 
         Only for a writer that is dead or past the soft limit: under a live one, this tears the append under way.
         """
-        return True
 
     def has_copy(self, path: str, start: int) -> bool:
         """Return whether the servers know a copy, not corrupt, of the file's bytes at that offset."""
@@ -62,19 +61,16 @@ class _HdfsLeases(Leases):
     def is_closed(self, path: str) -> bool:
         return bool(self._files.isFileClosed(self._path(path)))
 
-    def recover(self, path: str) -> bool:
+    def recover(self, path: str) -> None:
         deadline = time.monotonic() + _RECOVERY_SECONDS
         # The NameNode starts a block recovery and answers false until a DataNode has finished it.
         try:
-            while not self._files.recoverLease(self._path(path)):
-                if time.monotonic() > deadline:
-                    return False
+            while not self._files.recoverLease(self._path(path)) and time.monotonic() <= deadline:
                 time.sleep(0.2)
         except Py4JJavaError as error:
             if "Permission denied" in str(error.java_exception.getMessage()):
                 raise AccessDeniedError(describe_denial(str(error.java_exception.getMessage()))) from error
             raise
-        return True
 
     def has_copy(self, path: str, start: int) -> bool:
         blocks = self._files.getFileBlockLocations(self._path(path), start, 1)

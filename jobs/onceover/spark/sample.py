@@ -16,7 +16,7 @@ from onceover.model.contract import SKIPPED, Contract
 from onceover.model.offsets import KafkaPartition, OffsetRange, subtract
 from onceover.model.poison import PoisonRecord
 from onceover.model.record import Record
-from onceover.model.window import Window, floor, format_moment, from_ms
+from onceover.model.window import format_moment, from_ms
 from onceover.spark.interpret import interpret, name_values
 from onceover.spark.source import read_ranges
 from onceover.spark.sql_failure import evaluate_record, explain_sql_failure
@@ -106,9 +106,7 @@ def sample_topic(
         skips = [measure for measure in contract.measures if measure.operation == SKIPPED]
         sums = [F.coalesce(F.sum(f"m_{each.name}"), F.lit(0)).alias(each.sql) for each in skips]
         skipped = read.where("reason IS NULL").agg(*sums).collect()[0].asDict() if sums else {}
-        windows = {
-            format_moment(Window.at(floor(from_ms(row["at"]), length), length).start): row["records"] for row in found
-        }
+        windows = {format_moment(from_ms(row["at"])): row["records"] for row in found}
         first = F.min_by(F.struct("kafka_partition", "offset", "kafka_timestamp", "key", "value"), "offset").alias(
             "first"
         )

@@ -24,7 +24,7 @@ from onceover.spark.value_tasks import fold_by_value, select_lines_by_value
 @dataclass(slots=True)
 class FoldedFiles:
     """The summaries of windows, by their start in ms, and why others have none; those `by_value` were given by VALUE
-    alone. `kept` are the rows of windows with a summary, if they are kept; `replaced` ones hold memory too."""
+    alone. `kept` are the rows of windows with a summary; `replaced` ones hold memory too."""
 
     summaries: dict[int, WindowSummary] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class FoldedFiles:
     replaced: list[DataFrame] = field(default_factory=list)
 
     def select_rows(self) -> DataFrame:
-        """Return window_ms, keys and measures of all windows that have a summary. Needs rows that were kept."""
+        """Return window_ms, keys and measures of all windows that have a summary."""
         selected = [rows.where(F.col(SUMMARY).isNull()).drop(SUMMARY) for rows in self.kept]
         return reduce(DataFrame.unionByName, selected)
 
@@ -62,18 +62,18 @@ class WindowFolder:
         self._spark, self._address, self._contracts = spark, address, contracts
         self._columns = LineColumns.of(spark, contracts)
 
-    def fold(self, files: Sequence[WindowFile], *, keep: bool) -> FoldedFiles:
-        """Fold these windows, and `keep` their aggregated rows. One with a record that counts by its VALUE is read
+    def fold(self, files: Sequence[WindowFile]) -> FoldedFiles:
+        """Fold these windows, and keep their aggregated rows. One with a record that counts by its VALUE is read
         again, and all of its records count by theirs."""
         folded, files = FoldedFiles(), _share_runs(files)
         if by_columns := [file for file in files if not file.by_value]:
             rows = fold_files(self._spark, self._address, by_columns, self._columns)
-            self._collect(folded, rows, keep=keep)
+            self._collect(folded, rows)
         done = folded.summaries.keys() | folded.failures.keys()
         if left := [file for file in files if file.window_ms not in done]:
             folded.by_value = frozenset(file.window_ms for file in left)
             rows = fold_by_value(self._spark, self._address, left, self._contracts, self._columns)
-            self._collect(folded, rows, keep=keep)
+            self._collect(folded, rows)
         for file in files:
             if file.window_ms not in folded.summaries:
                 folded.failures.setdefault(file.window_ms, f"{file.path} could not be folded; report this")
@@ -90,12 +90,10 @@ class WindowFolder:
             select_lines_by_value(self._spark, self._address, of_value, self._contracts, self._columns)
         )
 
-    def _collect(self, folded: FoldedFiles, rows: DataFrame, *, keep: bool) -> None:
-        """Add the outcomes of windows: a summary, a failure, or neither for one that needs VALUE."""
-        rows = self._columns.name(rows, [SUMMARY])
-        if keep:
-            rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
-            folded.kept.append(rows)
+    def _collect(self, folded: FoldedFiles, rows: DataFrame) -> None:
+        """Keep the rows, and add the outcomes of windows: a summary, a failure, or neither for one that needs VALUE."""
+        rows = self._columns.name(rows, [SUMMARY]).persist(StorageLevel.MEMORY_AND_DISK)
+        folded.kept.append(rows)
         for row in rows.where(F.col(SUMMARY).isNotNull()).select("window_ms", SUMMARY).collect():  # one a window
             outcome = read_outcome(row[SUMMARY])
             if isinstance(outcome, WindowSummary):

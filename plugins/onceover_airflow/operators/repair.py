@@ -120,13 +120,18 @@ class _FollowingOperator(PipelineOperator):
         super().__init__(**kwargs)
         self.detection = detection
 
+    def _require_request(self) -> int:
+        """Return the request's ID. Skips the task if nothing was requested."""
+        if (request := parse_request_id(self.detection)) is None:
+            raise AirflowSkipException(f"no repair of {self.pipeline} was requested")
+        return request
+
 
 class NeededOperator(_FollowingOperator):
     """Skips the repair, and with it the wait for Spark's pool, when nothing was requested."""
 
     def execute(self, context: Context) -> None:
-        if parse_request_id(self.detection) is None:
-            raise AirflowSkipException(f"nothing to repair in {self.pipeline}; no Spark application was started")
+        self._require_request()
 
 
 class RepairOperator(_FollowingOperator, SparkJobOperator):
@@ -140,10 +145,7 @@ class RepairOperator(_FollowingOperator, SparkJobOperator):
     operator_extra_links = (RunLink(),)
 
     def execute(self, context: Context) -> None:
-        request = parse_request_id(self.detection)
-        if request is None:
-            raise AirflowSkipException(f"nothing to repair in {self.pipeline}; no Spark application was started")
-        self.set_command("request", request)
+        self.set_command("request", self._require_request())
         super().execute(context)
 
     def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage[Any, Any]:
@@ -162,9 +164,7 @@ class ConfirmOperator(_FollowingOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         from onceover.repair import confirmation
 
-        request = parse_request_id(self.detection)
-        if request is None:
-            raise AirflowSkipException(f"nothing was repaired in {self.pipeline}, so there is nothing to confirm")
+        request = self._require_request()
         with self.open("confirm") as opened:
             done = confirmation.confirm(opened, request)
         count(done)

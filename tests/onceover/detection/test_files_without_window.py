@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import cast
 
 import pytest
@@ -70,5 +70,5 @@ def test_compacted_file_set_aside_hides_no_unknown_file(connection: Connection, 
     assert (register(), context.files.listed) == ([], 0), "each file is known, so no folder is listed"
     bump_versions(connection, NAME, [start_of(2)])  # as a reread does, which sets the file aside
     context.files.compacted.clear()
-    context.files.texts.append(start_of(9))
-    assert register() == [start_of(9)]
+    context.files.texts += [start_of(9), start_of(9) + timedelta(minutes=1)]
+    assert register() == [start_of(9)], "no window of the pipeline starts a minute later"

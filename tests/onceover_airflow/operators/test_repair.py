@@ -18,6 +18,7 @@ from onceover_airflow.operators.repair import (
     CheckRangeOperator,
     ConfirmOperator,
     DetectOperator,
+    NeededOperator,
     RepairOperator,
     describe_worse,
     parse_request_id,
@@ -89,8 +90,9 @@ def test_missing_detection_is_an_error_and_not_an_empty_one() -> None:
 @pytest.mark.parametrize(
     ("operator", "said"),
     [
-        (RepairOperator, "no Spark application was started"),
-        (ConfirmOperator, "nothing to confirm"),
+        (NeededOperator, "no repair of events was requested"),
+        (RepairOperator, "no repair of events was requested"),
+        (ConfirmOperator, "no repair of events was requested"),
         (CheckRangeOperator, "dry run"),
     ],
 )
