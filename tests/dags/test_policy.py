@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -16,6 +13,7 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, WeightRule
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.serialization.serialized_objects import DagSerialization
+from tests.programs import run_python
 
 from onceover.config.airflow import POOL
 from onceover_airflow.operators.repair import RepairOperator
@@ -176,8 +174,6 @@ def test_loading_the_dags_opens_nothing(home: Path) -> None:
         "print('loaded', bag.import_errors, [m for m in ('pyspark', 'hdfs', 'psycopg', 'confluent_kafka')"
         " if m in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", probe, str(DAGS)], env=dict(os.environ), capture_output=True, text=True, timeout=120
-    )
+    said = run_python("-c", probe, str(DAGS))
 
-    assert done.stdout.splitlines()[-1] == "loaded {} []", done.stdout + done.stderr
+    assert said.splitlines()[-1] == "loaded {} []", said

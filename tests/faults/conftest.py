@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.extras import produce
+from tests.integration.lane import Lane
 from tests.integration.lane_fixtures import lanes, spark_session
 
 from onceover.fault_points import AnyStep
@@ -12,7 +14,7 @@ from onceover_demo.supervised import SupervisedJob
 from onceover_demo.warm import WarmJobs
 from onceover_local.stack import Stack
 
-__all__ = ["Jobs", "hold", "lanes", "spark_session"]
+__all__ = ["Jobs", "hold", "hold_ingest", "lanes", "spark_session"]
 Jobs = Callable[..., SupervisedJob]
 
 
@@ -21,6 +23,12 @@ def hold(job: SupervisedJob, step: AnyStep, **how: Any) -> SupervisedJob:
     job.start(step, **how)
     job.wait_until_held(120)
     return job
+
+
+def hold_ingest(lane: Lane, jobs: Jobs, step: AnyStep, **how: Any) -> SupervisedJob:
+    """Produce ten records, and start an ingest of them that holds still after the step."""
+    produce(lane, range(10))
+    return hold(jobs("ingest.py", "--pipeline", lane.name), step, **how)
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.faults.conftest import Jobs
-from tests.faults.ends import assert_counts_once, end_lease
-from tests.faults.test_ingest_kills import read_group_offset
+from tests.faults.ends import assert_counts_once, end_lease, read_everything
 from tests.integration.compaction import spoil_rows
 from tests.integration.extras import produce, repair, sum_up
 from tests.integration.lane import Lane, Lanes
@@ -31,18 +30,6 @@ from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 NOON, NOON_TO_TEN = "2026-03-01T12:00Z", ("--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:10Z")
-TABLES = ('"window"', "certificate", "finding", "accepted_loss", "repair", "stored_offset")
-
-
-def read_ledger(lane: Lane) -> object:
-    """Return all that a command may write of the pipeline."""
-    rows = [
-        lane.query(f"SELECT * FROM onceover.{table} WHERE pipeline = %s ORDER BY 1, 2", [lane.name]) for table in TABLES
-    ]
-    # The note of changed offsets comes first and may stay, so that no change is unsigned.
-    acts = "SELECT * FROM onceover.action WHERE pipeline = %s AND kind <> 'set offsets' ORDER BY 1"
-    rows.append(lane.query(acts, [lane.name]))
-    return lane.aggregates(), rows, read_group_offset(lane)
 
 
 def of_table(name: str) -> str:
@@ -66,11 +53,11 @@ def wait_for_writer(lane: Lane, lock: str, action: Callable[[], None]) -> None:
 
 def kill_while_it_waits(lane: Lane, lock: str, *command: str) -> None:
     """Kill `onceover COMMAND` while it waits for that lock. Nothing of it may remain."""
-    before = read_ledger(lane)
+    before = read_everything(lane)
     process = subprocess.Popen([ONCEOVER, *command], stdout=subprocess.DEVNULL, start_new_session=True)
     wait_for_writer(lane, lock, lambda: os.killpg(process.pid, signal.SIGKILL))
     assert process.wait(30) == -signal.SIGKILL
-    assert read_ledger(lane) == before
+    assert read_everything(lane) == before
     end_lease(lane)
 
 

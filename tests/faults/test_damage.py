@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from tests.faults.ends import end_lease
-from tests.integration.events import NOON_MS, event
-from tests.integration.extras import die_after, land, repair, sum_up
+from tests.integration.events import event
+from tests.integration.extras import land, repair, sum_up
+from tests.integration.kills import kill_after
 from tests.integration.lane import Lanes
 from tests.integration.planted_failures import count_certified
 
 from onceover.fault_points import Step
-from onceover.model.window import from_ms
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 OF_DIGEST = ("records", "high1", "low1", "high2", "low2")
@@ -22,13 +22,13 @@ def test_append_torn_after_any_byte_costs_no_record(lanes: Lanes) -> None:
     """Each window's file is cut after one byte more than that of the window before."""
     lane = lanes()
     lane.produce([event(5 * n, amount=n) for n in range(WINDOWS)])
-    die_after(lane, Step.APPENDED)
+    kill_after(lane, Step.APPENDED)
     whole = lane.raw()
     longest = max(map(len, whole.values()))
     assert len(whole) == WINDOWS > longest, "there is a window for each byte"
     client, torn = lane.hdfs(), set()
     for n in range(WINDOWS):
-        path = lane.layout.window_file(from_ms(NOON_MS + n * 5 * 60_000))
+        path = lane.window_file(n * 5)
         content = whole[path.removeprefix(f"{lane.layout.raw_root}/{lane.name}/")][:n]
         client.write(path, content, overwrite=True)
         torn.add(len(content))

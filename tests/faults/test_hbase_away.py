@@ -8,21 +8,19 @@ from contextlib import closing, contextmanager
 
 import happybase
 import pytest
-from tests.faults.conftest import Jobs, hold
+from tests.faults.conftest import Jobs, hold, hold_ingest
 from tests.faults.ends import assert_counts_once, fail_attempt, go_on
-from tests.integration.events import NOON_MS, event
-from tests.integration.extras import produce
+from tests.integration.events import event
+from tests.integration.extras import land
 from tests.integration.lane import Lanes
-from tests.integration.lane_fixtures import put_on_hbase
+from tests.integration.lane_fixtures import put_on
 from tests.integration.planted_failures import count_certified, land_twice, minutes
 from tests.integration.program import run
 
 from onceover.config.endpoints import address
 from onceover.errors import TerminalError
 from onceover.fault_points import RepairStep, Step
-from onceover.model.window import from_ms
 from onceover_local.stack import Stack
-from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.largest]
 TABLE = "onceover_raw"
@@ -30,7 +28,7 @@ TABLE = "onceover_raw"
 
 @pytest.fixture
 def lanes(lanes: Lanes, stack: Stack) -> Lanes:
-    return put_on_hbase(lanes, stack)
+    return put_on("hbase", lanes, stack)
 
 
 @contextmanager
@@ -47,8 +45,7 @@ def test_server_killed_under_a_batch_costs_no_record(
     lanes: Lanes, jobs: Jobs, stack: Stack, part: str, step: Step
 ) -> None:
     lane = lanes()
-    produce(lane, range(10))
-    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), step)
+    ingest = hold_ingest(lane, jobs, step)
     stack.kill_part(part)
     try:
         if step is Step.BEGUN:
@@ -57,10 +54,9 @@ def test_server_killed_under_a_batch_costs_no_record(
         stack.up(["hbase"])
     if step is Step.APPENDED:
         ingest.kill()  # what HBase has acknowledged is in its log on HDFS, and is read again all the same
+        assert_counts_once(lane, range(10))
     else:
-        wait_for(lambda: "idle, every window closed" in ingest.read_log(), 180, "the driver to go on")
-        assert ingest.stop() == 0
-    assert_counts_once(lane, range(10))
+        go_on(lane, ingest, range(10))
 
 
 def test_repair_whose_region_server_died_is_done_again(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
@@ -78,8 +74,7 @@ def test_repair_whose_region_server_died_is_done_again(lanes: Lanes, jobs: Jobs,
 
 def test_disabled_table_fails_the_attempt_alone(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes()
-    produce(lane, range(10))
-    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.BEGUN)
+    ingest = hold_ingest(lane, jobs, Step.BEGUN)
     with connect() as connection:
         connection.disable_table(TABLE)
         try:
@@ -94,7 +89,7 @@ def test_lost_cell_fails_its_window_alone_and_is_read_again(lanes: Lanes) -> Non
     lane = lanes(most=2)
     lane.land([event(n, amount=n) for n in range(15)])
     assert lane.detect().certified == 3
-    path = lane.layout.window_file(from_ms(NOON_MS + 5 * 60_000))
+    path = lane.window_file(5)
     with connect() as connection:
         table = connection.table(TABLE)
         cells = table.row(f"n:{path}".encode())[b"d:b"].split(b" ")[0]
@@ -102,7 +97,7 @@ def test_lost_cell_fails_its_window_alone_and_is_read_again(lanes: Lanes) -> Non
         assert len(rows) > 2
         table.delete(rows[1])
     request = lane.detect(minutes(0, 15), force=True).request_id
-    failed = lane.repair(request or 0).failed
+    failed = lane.repair(request).failed
     assert [window for window, _ in failed] == ["2026-03-01T12:05Z"]
     assert "lacks its bytes" in failed[0][1]
     audited = run("audit", lane.name, "--from", "2026-03-01T12:05Z", "--to", "2026-03-01T12:10Z")
@@ -117,10 +112,7 @@ def test_lost_cell_fails_its_window_alone_and_is_read_again(lanes: Lanes) -> Non
 
 
 def test_changed_raw_store_is_refused(lanes: Lanes) -> None:
-    lane = lanes()
-    produce(lane, range(10))
-    lane.ingest()
-    lane.detect()
+    lane = land(lanes, 10)
     lane.toml.write_text(lane.toml.read_text().replace('raw_store = "hbase"', 'raw_store = "hdfs"'))
     with pytest.raises(
         TerminalError, match=r'raw of .* is in the store "hbase", and the TOML names raw_store = "hdfs"'
@@ -140,10 +132,7 @@ def test_changed_raw_store_is_refused(lanes: Lanes) -> None:
 
 
 def test_compaction_is_refused_by_name(lanes: Lanes) -> None:
-    lane = lanes()
-    produce(lane, range(10))
-    lane.ingest()
-    lane.detect()
+    lane = land(lanes, 10)
     done = run("compact", lane.name, "--older-than", "0s")
     assert done.returncode == 2
     assert "only raw on HDFS is compacted" in done.stderr

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import psutil
 import pytest
 from tests.faults.conftest import Jobs, hold
-from tests.faults.ends import end_lease
+from tests.faults.ends import end_lease, read_everything, read_group_offset
 from tests.integration.events import event
 from tests.integration.extras import repair
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified
 
-from onceover.config.endpoints import address
 from onceover.fault_points import Step
 from onceover.model.finding_kinds import Kind
-from onceover.offset_stores.kafka import KafkaOffsetStore
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
@@ -36,12 +32,9 @@ LEFT_BEHIND = {
 }
 
 
-def is_closed(lane: Lane) -> Callable[[], bool]:
-    def every_window() -> bool:
-        rows = lane.query("SELECT every_window_closed AS c FROM onceover.pipeline WHERE name = %s", [lane.name])
-        return any(row["c"] for row in rows)
-
-    return every_window
+def wait_until_closed(lane: Lane) -> None:
+    closed = "SELECT FROM onceover.pipeline WHERE name = %s AND every_window_closed"
+    wait_for(lambda: lane.query(closed, [lane.name]) != [], 120, "every window to be closed")
 
 
 def read_newest_batch(lane: Lane) -> tuple[str, int]:
@@ -86,16 +79,16 @@ def test_ingest_killed_at_any_step_loses_and_miscounts_nothing(
         if step is not steps[-1]:  # the last one's successor waits for its lease
             end_lease(lane)
     warm.start()
-    wait_for(is_closed(lane), 120, "every window to be closed")
+    wait_until_closed(lane)
     assert warm.stop() == 0, "SIGTERM ends it cleanly"
 
-    assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
+    assert set(lane.ids()) == lane.log().keys()
     assert {name for name, _ in lane.lines()} == {"2026-03-01/1200.log", "2026-03-01/1205.log"}
     detection = lane.detect()
     kinds = {f.kind for failed in detection.failed for f in failed.findings}
     wrong = {Kind.DUPLICATED, Kind.UNACCOUNTED_BYTES, Kind.AGGREGATE_MISMATCH}
     assert wrong <= kinds if len(steps) > 1 else kinds == {Kind.UNACCOUNTED_BYTES}
-    assert len(lane.repair(detection.request_id or 0).confirmed) == 2
+    assert len(lane.repair(detection.request_id).confirmed) == 2
     right = {}
     for window in (0, 5):
         amounts = [batch * 10 + n for batch in range(len(steps)) for n in range(window, window + 5)]
@@ -136,9 +129,9 @@ def test_ingest_killed_before_its_ledger_offset_lands_nothing(lanes: Lanes, jobs
         stored = ledger.execute("SELECT next_offset FROM onceover.stored_offset WHERE pipeline = %s", [lane.name])
         assert [row["next_offset"] for row in stored] == [1]
     ingest.start()
-    wait_for(is_closed(lane), 120, "every window to be closed")
+    wait_until_closed(lane)
     assert ingest.stop() == 0
-    lane.repair(lane.detect().request_id or 0)
+    lane.repair_detected()
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1), (5.0, "a"): (5, 5, 1)}
 
 
@@ -157,7 +150,7 @@ def test_paused_driver_that_was_replaced_changes_nothing(lanes: Lanes, jobs: Job
     paused, other = jobs("ingest.py", "--pipeline", lane.name), jobs("ingest.py", "--pipeline", lane.name)
     hold(paused, step)
     other.start()
-    wait_for(is_closed(lane), 120, "the other driver to finish")
+    wait_until_closed(lane)
     assert other.stop() == 0
     before = read_everything(lane)
     paused.resume()
@@ -179,25 +172,12 @@ def test_second_driver_is_refused_while_the_first_lives(
     first = jobs("ingest.py", "--pipeline", lane.name)
     second = jobs("ingest.py", "--pipeline", lane.name, cold=True)
     first.start()
-    wait_for(is_closed(lane), 120, "the first driver to be at work")
+    wait_until_closed(lane)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # without Java: it is refused before Spark starts
     second.start()
     assert second.wait(120) == 75
     assert "has a driver already" in second.read_last_line()
     assert first.stop() == 0
-
-
-def read_group_offset(lane: Lane) -> int | None:
-    """Return the group's committed offset, read by another client."""
-    with closing(KafkaOffsetStore(address("kafka"), lane.topic, lane.pipeline.ingest.group, {})) as store:
-        return store.load([0]).offsets.get(0)
-
-
-def read_everything(lane: Lane) -> object:
-    """Return what a woken driver must not change: aggregates, control rows and the group's offset."""
-    windows = lane.query("SELECT * FROM onceover.window WHERE pipeline = %s ORDER BY 2", [lane.name])
-    batches = lane.query("SELECT * FROM onceover.batch WHERE pipeline = %s ORDER BY 1", [lane.name])
-    return lane.aggregates(), windows, batches, read_group_offset(lane)
 
 
 def test_eager_ingest_repairs_what_a_crash_miscounted(lanes: Lanes, jobs: Jobs) -> None:

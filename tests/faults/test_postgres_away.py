@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.faults.conftest import Jobs, hold
+from tests.faults.conftest import Jobs, hold, hold_ingest
 from tests.faults.ends import assert_counts_once, end_lease
 from tests.faults.proxy import Proxy
 from tests.integration.extras import produce, repair, sum_up
@@ -29,8 +29,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 
 def test_postgres_killed_in_mid_batch_ends_the_driver(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
     lane = lanes()
-    produce(lane, range(10))
-    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.APPENDED)
+    ingest = hold_ingest(lane, jobs, Step.APPENDED)
     stack.kill_part("postgres")
     stack.start_part("postgres")
     ingest.resume()
@@ -60,8 +59,7 @@ def locked_windows(lane: Lane) -> Iterator[Callable[[], int]]:
 
 def test_connection_cut_inside_an_increment_undoes_it(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes()
-    produce(lane, range(10))
-    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.APPENDED)
+    ingest = hold_ingest(lane, jobs, Step.APPENDED)
     with locked_windows(lane) as terminate:
         ingest.resume()
         assert terminate() > 0
@@ -86,7 +84,7 @@ def test_connection_cut_inside_a_publish_undoes_it(lanes: Lanes, jobs: Jobs) -> 
     assert repair.wait(60) == 75
     assert "PostgreSQL at" in repair.read_last_line()
     assert lane.aggregates() == wrong
-    lane.repair(request or 0)
+    lane.repair(request)
     assert_counts_once(lane, range(10))
 
 

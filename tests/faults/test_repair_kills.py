@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from tests.faults.conftest import Jobs, hold
-from tests.integration.events import NOON_MS, event
+from tests.faults.ends import read_everything
+from tests.integration.events import event
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import land_twice, minutes, spoil
 
 from onceover.config.endpoints import address, home
 from onceover.fault_points import RepairStep
-from onceover.model.window import from_ms
 from onceover.repair.confirmation import confirm
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
@@ -79,7 +79,7 @@ def test_unreadable_block_fails_its_own_window_only(lanes: Lanes) -> None:
     lane = lanes()
     land_twice(lane, [event(n, amount=n) for n in range(15)])
     request = lane.detect().request_id or 0
-    spoil(lane, lane.layout.window_file(from_ms(NOON_MS + 5 * 60_000)))
+    spoil(lane, lane.window_file(5))
     confirmation = lane.repair(request)
     assert confirmation.confirmed == ("2026-03-01T12:00Z", "2026-03-01T12:10Z")
     assert [(window, why.split(":")[0]) for window, why in confirmation.failed] == [
@@ -93,7 +93,7 @@ def test_file_left_open_by_a_dead_writer_is_closed_and_repaired(lanes: Lanes) ->
     lane = lanes()
     land_twice(lane, [event(n) for n in range(5)])
     request = lane.detect().request_id or 0
-    path = lane.layout.window_file(from_ms(NOON_MS))
+    path = lane.window_file(0)
     jvm = lane.spark.sparkContext._jvm
     assert jvm
     hadoop = jvm.org.apache.hadoop
@@ -117,12 +117,3 @@ def test_file_left_open_by_a_dead_writer_is_closed_and_repaired(lanes: Lanes) ->
 def list_states(lane: Lane) -> list[str]:
     rows = lane.query("SELECT state FROM onceover.repair WHERE pipeline = %s ORDER BY window_start", [lane.name])
     return [row["state"] for row in rows]
-
-
-def read_everything(lane: Lane) -> object:
-    """Return what a woken repair must not change: aggregates, windows, certificates and repairs."""
-    found = [
-        lane.query(f"SELECT * FROM onceover.{table} WHERE pipeline = %s ORDER BY 1, 2", [lane.name])
-        for table in ('"window"', "certificate", "repair")
-    ]
-    return lane.aggregates(), found

@@ -68,8 +68,7 @@ class Renaming:
 @pytest.fixture
 def lane(lanes: Lanes) -> Lane:
     """Two certified windows that landed 40 days ago, of a pipeline that keeps raw for 30."""
-    made = lanes()
-    made.toml.write_text(made.toml.read_text() + '\n[storage]\nretention = "30d"\n')
+    made = lanes(more='[storage]\nretention = "30d"')
     produce(made, range(10))
     made.ingest()
     assert made.detect().certified == 2

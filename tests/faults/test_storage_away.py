@@ -8,7 +8,7 @@ from urllib.parse import urlparse
 import psutil
 import pytest
 import requests
-from tests.faults.conftest import Jobs, hold
+from tests.faults.conftest import Jobs, hold_ingest
 from tests.faults.ends import assert_counts_once, fail_attempt, find_datanode, go_on, has_unread_request, pad
 from tests.faults.held_appends import append_held_midway
 from tests.faults.proxy import CutError, Proxy
@@ -41,8 +41,7 @@ def test_namenode_killed_in_mid_append_costs_no_record(lanes: Lanes, jobs: Jobs,
 
 def test_all_datanodes_away_fail_the_attempt_alone(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
     lane = lanes()
-    produce(lane, range(10))
-    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.BEGUN)
+    ingest = hold_ingest(lane, jobs, Step.BEGUN)
     stack.kill_part("datanode1")
     try:
         fail_attempt(ingest)
@@ -60,8 +59,7 @@ def set_space_quota(lane: Lane, size: int) -> None:
 
 def test_hdfs_over_quota_is_named_and_costs_no_record(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes()
-    produce(lane, range(10))
-    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.BEGUN)
+    ingest = hold_ingest(lane, jobs, Step.BEGUN)
     set_space_quota(lane, 1000)
     fail_attempt(ingest)
     set_space_quota(lane, NO_QUOTA)
@@ -103,9 +101,8 @@ def test_append_whose_reply_is_lost_is_read_again(lanes: Lanes, monkeypatch: pyt
 
 def test_broker_killed_in_mid_read_costs_no_record(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
     lane = lanes()
-    produce(lane, range(10))
     port = int(address("kafka").rpartition(":")[2])
-    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.BEGUN)
+    ingest = hold_ingest(lane, jobs, Step.BEGUN)
     psutil.Process(stack.find_pid("kafka")).suspend()  # so that the read does not end before the broker does
     ingest.resume()
     wait_for(lambda: has_unread_request(port), 60, "a read to be under way")

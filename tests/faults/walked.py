@@ -9,8 +9,8 @@ from random import Random
 
 from tests.faults.conftest import Jobs, hold
 from tests.faults.ends import end_lease
-from tests.integration.compaction import NOON, expire_window
-from tests.integration.events import NOON_MS, Rows, count_events, event
+from tests.integration.compaction import expire_window
+from tests.integration.events import NOON, Rows, count_events, count_minutes, event, moment
 from tests.integration.extras import repair
 from tests.integration.lane import Lane
 from tests.integration.planted_failures import list_gaps, minutes, replay, skip_to
@@ -19,7 +19,6 @@ from tests.integration.releases import accept_nameless, make_nameless, release
 from onceover.fault_points import RepairStep, Step
 from onceover.ledger.actions import list_takings, take_windows
 from onceover.ledger.windows import WindowState, list_windows
-from onceover.model.window import from_ms, to_ms
 
 LENGTH = 5  # minutes of a window
 RUBBISH = b"{"
@@ -63,7 +62,7 @@ class Walk:
         """Return the certified windows, by minutes after noon."""
         with self.lane.ledger() as ledger:
             rows = list_windows(ledger, self.lane.name, WindowState.CERTIFIED)
-        return {(to_ms(start) - NOON_MS) / 60_000 for row in rows if isinstance(start := row["window_start"], datetime)}
+        return {count_minutes(start) for row in rows if isinstance(start := row["window_start"], datetime)}
 
     def settle(self) -> None:
         end_lease(self.lane)
@@ -160,7 +159,7 @@ def take(walk: Walk) -> None:
 
 def lose_lines(walk: Walk) -> None:
     minute = walk.make_window()
-    path = walk.lane.layout.window_file(from_ms(NOON_MS + minute * 60_000))
+    path = walk.lane.window_file(minute)
     walk.lane.overwrite(path, walk.lane.read(path)[:100])
     plan, done = walk.lane.reread(minute)
     assert plan.held
@@ -169,7 +168,7 @@ def lose_lines(walk: Walk) -> None:
 
 
 def spoil_row(walk: Walk) -> None:
-    start = from_ms(NOON_MS + walk.make_window() * 60_000)
+    start = moment(walk.make_window())
     with walk.lane.ledger() as ledger:
         spoil = f"UPDATE aggregates.{walk.lane.name} SET events = events + 1 WHERE window_start = %s"
         assert ledger.execute(spoil, [start]).rowcount

@@ -7,11 +7,11 @@ from functools import partialmethod
 import pytest
 from confluent_kafka import Producer
 from tests.integration.cut_logs import damage_batch, produce_compressed
-from tests.integration.events import NOON_MS, event
+from tests.integration.events import event
+from tests.integration.kills import kill_after
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified
-from tests.integration.program import as_json, run
-from tests.integration.sink_kills import kill_after
+from tests.integration.program import as_json, run, succeed
 from tests.kafka_batches import RawRecord, produce_bomb, send, split_gzip
 
 from onceover.config.endpoints import address
@@ -22,7 +22,6 @@ from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange
 from onceover.model.record import LARGEST_RECORD
 from onceover.model.stopped_range import StopCause
-from onceover.model.window import from_ms
 from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.largest]
@@ -51,35 +50,23 @@ def list_waiting(lane: Lane) -> list[OffsetRange]:
         return [each.offsets for each in list_stopped(ledger, lane.name, StopCause.UNREADABLE)]
 
 
-def take_turns(lane: Lane, turns: int = 4) -> None:
-    with lane.driver() as driver:
-        for _ in range(turns):
-            driver.turn()
-
-
-def accept(lane: Lane, offsets: OffsetRange) -> None:
-    window = ("--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:05Z")
-    done = run("accept-loss", lane.name, str(offsets), *window, "--unreadable", "--reason", "INC-9: a bomb")
-    assert done.returncode == 0, done.stderr
-
-
 def check_waits_and_is_skipped(lane: Lane, bad: int, end: int) -> None:
     """Ingest the lane, whose Kafka partition 0 has offsets that no reader gets, and 1 has not; skip them."""
     lane.produce([event(2)], 0)
-    take_turns(lane)
+    lane.turn(4)
     (waiting,) = list_waiting(lane)
     assert (waiting.source.kafka_partition, waiting.start, waiting.end) == (0, bad, end)
-    landed = {(line.record.source.kafka_partition, line.record.offset) for _, line in lane.lines()}
-    assert landed == {(0, 0), (0, 1), (1, 0), (1, 1)}, "what lies before, and the other Kafka partition"
+    assert set(lane.ids()) == {(0, 0), (0, 1), (1, 0), (1, 1)}, "what lies before, and the other Kafka partition"
     found = [each for each in lane.detect().findings if each.kind is Kind.UNREADABLE]
     assert len(found) == 1
     assert str(waiting) in run("doctor", "--json").stdout
     assert str(waiting) in lane.explain_text(0)
-    take_turns(lane, 2)
-    accept(lane, waiting)
+    lane.turn(2)
+    window = ("--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:05Z")
+    succeed("accept-loss", lane.name, str(waiting), *window, "--unreadable", "--reason", "INC-9: a bomb")
     lane.ingest()
     assert list_waiting(lane) == []
-    assert (0, end) in {(line.record.source.kafka_partition, line.record.offset) for _, line in lane.lines()}
+    assert (0, end) in lane.ids()
     detection = lane.detect()
     assert detection.findings == ()
     if detection.request_id is not None:
@@ -99,7 +86,7 @@ def test_bomb_stops_only_its_partition(lane: Lane) -> None:
     assert produce_bomb(address("kafka"), lane.topic, 0, BOMB) == 2
     check_waits_and_is_skipped(lane, 2, 3)
     assert as_json("pipelines", "check", lane.name, "--sample", "9")["sample"]["records"] == 5, "all but the bomb"
-    lane.overwrite(lane.layout.window_file(from_ms(NOON_MS)), b"\n")
+    lane.overwrite(lane.window_file(0), b"\n")
     plan, done = lane.reread(0)
     assert {str(each.offsets).partition("-")[2] for each in plan.held} == {"0:0-2", "0:3-4", "1:0-2"}
     assert done is not None

@@ -4,7 +4,6 @@ ledger, or read as what they say."""
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.airflow_home import DAGS, make_project, name_airflow_home
+from tests.dags.doubles import AirflowRun
 from tests.hostile.canaries import require_harmless
 from tests.hostile.texts import make_text, make_value
 from tests.hostile.tries import few_or_all
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 name_airflow_home()
 pytestmark = pytest.mark.airflow
 TRIES = 300
+RUN = AirflowRun(
+    data_interval_start=datetime(2013, 1, 1, tzinfo=UTC), data_interval_end=datetime(2013, 1, 2, tzinfo=UTC)
+)
 KNOWN = ["events", "orders"]
 GOOD: dict[str, Any] = {
     "pipeline": "events", "from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z", "window": "2013-01-01T05:00Z",
@@ -50,16 +53,6 @@ def dag_bag(home: Path) -> DagBag:
 
 class LedgerReachedError(Exception):
     """The task found nothing wrong and asks the ledger of this pipeline."""
-
-
-@dataclass(frozen=True)
-class Run:
-    dag_id: str = "a_dag"
-    run_id: str = "manual__1"
-    run_type: str = "manual"
-    triggering_user_name: str | None = "ada"
-    data_interval_start: datetime = datetime(2013, 1, 1, tzinfo=UTC)
-    data_interval_end: datetime = datetime(2013, 1, 2, tzinfo=UTC)
 
 
 def build_door(dag: str, params: dict[str, Any]) -> Any:
@@ -111,7 +104,7 @@ def is_taken_by_airflow(dag: Any, conf: dict[str, Any]) -> bool:
 
 
 def run_task(dag: str, conf: dict[str, Any]) -> None:
-    context = cast("Context", {"dag_run": Run(), "params": conf})
+    context = cast("Context", {"dag_run": RUN, "params": conf})
     door = build_door(dag, conf)
     door.render_template_fields(context)
     door.execute(context)

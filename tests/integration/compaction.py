@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +18,6 @@ from onceover.ledger.windows import list_windows
 from onceover.model.raw_file import COMPACTED
 from onceover.retention.expire import carry_out
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-FIVE_PAST = NOON + timedelta(minutes=5)
 EACH = 300
 HEADERS: list[tuple[str, bytes | None]] = [("h", b"\xff\n"), ("h", None)]
 
@@ -32,7 +30,7 @@ def make_certified_lane(lanes: Lanes) -> Lane:
         made.produce(values, kafka_partition, key=b"k\t\\N", headers=HEADERS)
     replay(made)
     made.ingest()
-    assert len(made.repair(made.detect().request_id or 0).confirmed) == 2
+    assert len(made.repair_detected().confirmed) == 2
     backdate(made)
     return made
 
@@ -49,21 +47,27 @@ def decompress(content: bytes) -> bytes:
 def expire_text(lane: Lane) -> int:
     """Expire all text, as retention does within a day; return how many windows expired."""
     backdate(lane)
-    with lane.ledger() as ledger, as_driver(ledger, lane.name, "test") as epoch:
+    with lane.ledger() as ledger:
         due = expiries.list_expirable(ledger, lane.name, 86_400_000)
         expired = expiries.mark_expired(ledger, lane.name, due, "test", "a test")
-        carry_out(ledger, epoch, lane.files())
+        carry_out_all(lane)
         ledger.execute("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
-        carry_out(ledger, epoch, lane.files())
+    carry_out_all(lane)
     return expired
+
+
+def carry_out_all(lane: Lane) -> int:
+    """Move or delete the files of what was decided to expire, as drivers do; return how many."""
+    with lane.ledger() as ledger, as_driver(ledger, lane.name, "test") as epoch:
+        return carry_out(ledger, epoch, lane.files())
 
 
 def expire_window(lane: Lane, start: datetime) -> bool:
     """Expire one window's text, as retention does; return whether a compacted file replaces it."""
-    with lane.ledger() as ledger, as_driver(ledger, lane.name, "test") as epoch:
+    with lane.ledger() as ledger:
         (due,) = (each for each in expiries.list_expirable(ledger, lane.name, 0) if each.window_start == start)
         assert expiries.mark_expired(ledger, lane.name, [due], "test", "a test") == 1
-        assert carry_out(ledger, epoch, lane.files()) == 1
+    assert carry_out_all(lane) == 1
     return due.compacted
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -30,32 +29,12 @@ def land_and_cut(lane: Lane, stack: Stack) -> None:
     cut_log(stack, lane.topic, 3)
 
 
-def cut_log(stack: Stack, topic: str, offset: int) -> dict[str, bytes]:
-    """Restart the broker with the topic's Kafka partition 0 cut before the batch that begins at `offset`; return the
-    files of the log as it was."""
-    before: dict[str, bytes] = {}
-    with _restarted(stack, topic) as folder:
-        before |= {file.name: file.read_bytes() for file in folder.iterdir()}
-        _cut_folder(folder, offset)
-    return before
-
-
-def bring_back_log(stack: Stack, topic: str, files: dict[str, bytes]) -> None:
-    """Restart the broker with that log, as when a replica leads again that was not there when the log was cut."""
-    with _restarted(stack, topic) as folder:
-        for file in folder.iterdir():
-            file.unlink()
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-
-
-@contextmanager
-def _restarted(stack: Stack, topic: str) -> Iterator[Path]:
-    """Stop the broker, yield the folder of the topic's Kafka partition 0, and start the broker again."""
+def cut_log(stack: Stack, topic: str, offset: int) -> None:
+    """Restart the broker with the topic's Kafka partition 0 cut before the batch that begins at `offset`."""
     data = stack.local / "kafka" / "data"
     stack.stop_part("kafka")
     try:
-        yield data / f"{topic}-0"
+        _cut_folder(data / f"{topic}-0", offset)
         for name in _CHECKPOINTS:
             (data / name).unlink(missing_ok=True)
     finally:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from onceover.model.window import from_ms
+
 EVENTS = """
 [contract]
 topic = "{topic}"
@@ -35,6 +37,26 @@ offset_store = "{offset_store}"
 Rows = dict[tuple[object, ...], tuple[object, ...]]
 """Measures of aggregates by minutes after noon and keys."""
 NOON_MS = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1000)
+
+
+def fill_toml(topic: str, toml: str = EVENTS, **settings: object) -> str:
+    """Return a TOML of lanes with its settings."""
+    defaults = {"minutes": 5, "most": 100_000, "idle_after": "1ms", "first_start": "earliest",
+                "offset_store": "kafka", "more": ""}  # fmt: skip
+    return toml.format(topic=topic, **{**defaults, **settings})
+
+
+def moment(minute: float) -> datetime:
+    """Return the time that many minutes after noon."""
+    return from_ms(NOON_MS + int(minute * 60_000))
+
+
+def count_minutes(at: datetime) -> float:
+    """Return how many minutes after noon that is."""
+    return (at.timestamp() * 1000 - NOON_MS) / 60_000
+
+
+NOON, FIVE_PAST = moment(0), moment(5)
 
 
 def event(minute: float, kind: str = "a", amount: int = 1) -> bytes:

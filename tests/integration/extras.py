@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-import pytest
-from tests.integration.events import NOON_MS, Rows, count_events, event
+from tests.integration.events import Rows, count_events, event, moment
+from tests.integration.kills import kill_after
 from tests.integration.lane import Lane, Lanes
-from tests.integration.planted_failures import fail, minutes
+from tests.integration.planted_failures import count_certified, minutes
 
 from onceover.detection import holes
-from onceover.errors import TransientError
-from onceover.fault_points import AnyStep, FaultPoint, Step
+from onceover.fault_points import Step
 from onceover.ledger import repair_requests
 from onceover.model.offsets import OffsetRange
-from onceover.model.window import from_ms
+from onceover.model.window import WindowRange
 
 
 def repair(lane: Lane) -> None:
@@ -30,6 +29,13 @@ def repair(lane: Lane) -> None:
 def sum_up(produced: Iterable[int]) -> Rows:
     """Return what the aggregates have to be for these events, of the minute n % 10 and the amount n."""
     return count_events(event(n % 10, amount=n) for n in produced)
+
+
+def require_counted(lane: Lane, produced: Iterable[int]) -> None:
+    """Do what schedules do; require that each of these events counts once, and that their windows are certified."""
+    repair(lane)
+    right = sum_up(produced)
+    assert (lane.aggregates(), count_certified(lane)) == (right, len(right))
 
 
 def produce(lane: Lane, numbers: Iterable[int]) -> None:
@@ -48,7 +54,7 @@ def land(lanes: Lanes, records: int) -> Lane:
 def append_and_die(lane: Lane, numbers: Iterable[int]) -> None:
     """Produce these records, and kill the driver between their append and their landing."""
     produce(lane, numbers)
-    die_after(lane, Step.APPENDED)
+    kill_after(lane, Step.APPENDED)
 
 
 def accept_loss(lane: Lane, start: int, end: int) -> None:
@@ -57,35 +63,17 @@ def accept_loss(lane: Lane, start: int, end: int) -> None:
         holes.accept_loss(context, OffsetRange(lane.source(), start, end), minutes(0, 15), "test", "gone")
 
 
-class Death(FaultPoint):
-    """A step after which the driver fails, as if it was killed there."""
-
-    def stop_after(self, step: AnyStep) -> None:
-        if step is self.step:
-            fail()
-
-
-def die_after(lane: Lane, step: Step) -> None:
-    with lane.driver(Death(step)) as driver, pytest.raises(TransientError):
-        driver.turn()
-
-
-class Meanwhile(FaultPoint):
-    """Something that happens once records were appended, before the driver goes on."""
-
-    def __init__(self, action: Callable[[], None]) -> None:
-        super().__init__(Step.APPENDED)
-        self.action = action
-
-    def stop_after(self, step: AnyStep) -> None:
-        if step is self.step:
-            self.action()
+def accept_gap(lane: Lane, windows: WindowRange) -> None:
+    """Accept the loss of all that ingest has not read, one range, in these windows."""
+    with lane.open() as context:
+        (gap,) = holes.probe_holes(context)
+        assert holes.accept_loss(context, gap.offsets, windows, "test", "expired")[0] == (gap.offsets,)
 
 
 def repair_now(lane: Lane) -> None:
     """Repair both windows, without the detection that would wait for the batch in flight."""
     with lane.ledger() as ledger:
-        windows = {from_ms(NOON_MS + minute * 60_000): () for minute in (0, 5)}
+        windows = {moment(minute): () for minute in (0, 5)}
         request_id = repair_requests.create_request(ledger, lane.name, "test", "a test", windows)
     assert lane.repair(request_id).failed == ()
 

@@ -49,7 +49,7 @@ def plant(lane: Lane) -> Mapping[str, str]:
     replay(lane)
     lane.ingest()
     lane.hdfs().write(lane.layout.window_file(_FIRST), b"\n00000001-00000-0000000", append=True)
-    lane.repair(lane.detect().request_id or 0)
+    lane.repair_detected()
     _lose_ten(lane, day, 1)
     (hole,) = json.loads(run("holes", lane.name, "--json").stdout)
     return {"RANGE": hole["range"], "2026-03-01": f"{datetime.now(UTC):%Y-%m-%d}"}

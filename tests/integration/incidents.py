@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from tests.integration.events import NOON_MS, Rows, count_events, event
-from tests.integration.extras import die_after
+from tests.integration.events import Rows, count_events, event
+from tests.integration.kills import kill_after
 from tests.integration.lane import Lane
 from tests.integration.planted_failures import append, encode_line, expire, replay
 from tests.own_stack import ROOT
 
 from onceover.fault_points import Step
-from onceover.model.window import from_ms
 
 ALERTS = Path(ROOT, "deploy", "alerts.yml")
 
@@ -68,7 +67,7 @@ def kill_ingest(lane: Lane) -> Incident:
     first, second = {1: 1, 6: 1, 11: 1}, {2: 5, 12: 7}
     certify(lane, first)
     produce(lane, second)
-    die_after(lane, Step.APPENDED)
+    kill_after(lane, Step.APPENDED)
     lane.query(
         "UPDATE onceover.driver SET expires_at = now() - interval '3 hours', heartbeat_at = now() - "
         "interval '3 hours', progress_at = now() - interval '3 hours' WHERE pipeline = %s",
@@ -101,12 +100,12 @@ def forge_line(lane: Lane) -> Incident:
     certify(lane, produced)
     append(lane, 0, encode_line(lane, 0, WRONG))
     lane.sweep()
-    lane.repair(lane.detect().request_id or 0)
+    lane.repair_detected()
     return Incident("forged line", lane, "OnceoverWindowsOverdue", count(produced))
 
 
 def take_out(lane: Lane) -> None:
-    path = lane.layout.window_file(from_ms(NOON_MS))
+    path = lane.window_file(0)
     lane.overwrite(path, lane.read(path).replace(encode_line(lane, 0, WRONG), b""))
 
 
@@ -114,8 +113,8 @@ def block_window(lane: Lane) -> Incident:
     """Lose a window's file for good, and fail three repairs of it; Kafka still has its records."""
     produced = {minute: minute for minute in range(10)}
     certify(lane, produced)
-    lane.store().remove(lane.layout.window_file(from_ms(NOON_MS)))
+    lane.store().remove(lane.window_file(0))
     lane.sweep()
     for _ in range(3):
-        lane.repair(lane.detect().request_id or 0)
+        lane.repair_detected()
     return Incident("blocked window", lane, "OnceoverWindowsBlocked", count(produced))

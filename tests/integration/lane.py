@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ from typing import Any
 from confluent_kafka import Producer
 from hdfs import InsecureClient
 from pyspark.sql import SparkSession
-from tests.integration.events import NOON_MS, Rows
-from tests.integration.program import run
-from tests.integration.raw_oracles import read_hbase, read_hdfs, read_log
+from tests.integration.events import Rows, count_minutes, moment
+from tests.integration.program import succeed
+from tests.integration.raw_oracles import READERS, read_log
 
 from onceover.audit import store as audit_store
 from onceover.audit.log_job import audit_log
@@ -42,7 +41,7 @@ from onceover.lines.escapes import CorruptLineError
 from onceover.lines.line_format import Line, decode
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
-from onceover.model.window import Window, WindowRange, format_moment, from_ms
+from onceover.model.window import Window, WindowRange, format_moment
 from onceover.offset_stores.admin import set_offsets
 from onceover.raw.layout import Layout
 from onceover.raw.store import RawStore, open_store
@@ -74,6 +73,10 @@ class Lane:
     def layout(self) -> Layout:
         return Layout(self.pipeline.storage.raw_root, self.name)
 
+    def window_file(self, minute: float) -> str:
+        """Return the path of the file of the window that starts that many minutes after noon."""
+        return self.layout.window_file(moment(minute))
+
     def produce(self, values: Iterable[bytes | None], kafka_partition: int = 0, **record: Any) -> None:
         producer = Producer({"bootstrap.servers": address("kafka"), "message.max.bytes": 8 << 20})
         for value in values:
@@ -95,7 +98,7 @@ class Lane:
         """Execute a statement on the ledger; return the rows that it reads or returns."""
         with self.ledger() as ledger:
             cursor = ledger.execute(statement, values)
-            return cursor.fetchall() if cursor.description else []
+            return cursor.fetchall() if cursor.description is not None else []  # of no columns, too
 
     @contextmanager
     def driver(self, fault_point: FaultPoint | None = None) -> Iterator[Ingest]:
@@ -135,8 +138,9 @@ class Lane:
         with self.open() as context:
             return detect(context, who="test", why="a test", window_range=window_range, **how)
 
-    def repair(self, request_id: int) -> Confirmation:
+    def repair(self, request_id: int | None) -> Confirmation:
         """Do as `jobs/repair.py` does, on this process's session, and then as the DAG's confirm does."""
+        assert request_id is not None, "nothing is to be repaired"
         with self.open() as context:
             pipeline, ledger = context.read_registration(), context.ledger
             run_read_again(self.spark, context, pipeline, request_id, patience=5.0)
@@ -144,10 +148,14 @@ class Lane:
             repair_groups(self.spark, context, pipeline, request, FaultPoint())
             return confirm(context, request_id)
 
+    def repair_detected(self, window_range: WindowRange | None = None, **how: Any) -> Confirmation:
+        """Repair what detection requests."""
+        return self.repair(self.detect(window_range, **how).request_id)
+
     def reread(self, minute: float) -> tuple[RereadPlan, Confirmation | None]:
         """Do as `onceover reread` does, on this process's session."""
         with self.open() as context:
-            pipeline, window = context.read_registration(), Window.at(from_ms(NOON_MS + int(minute * 60_000)), 5)
+            pipeline, window = context.read_registration(), Window.at(moment(minute), 5)
             plan = plan_reread(self.spark, context, pipeline, window)
             request_id, plan = request_reread(self.spark, context, pipeline, plan, "test", "a test")
         return plan, None if request_id is None else self.repair(request_id)
@@ -188,10 +196,10 @@ class Lane:
                 context, partial(check_change, self.spark, file="toml"), "me", "a test", write=write
             )
 
-    def verify(self, window_start: datetime) -> Mapping[str, Any]:
-        """Return the result of `jobs/audit.py` for the window's certificate."""
+    def verify(self, minute: float) -> Mapping[str, Any]:
+        """Return the result of `jobs/audit.py` for the certificate of the window at that minute."""
         with self.open() as context:
-            audit_id = audit_store.record_request(context.ledger, self.name, "window", window_start, None, "test")
+            audit_id = audit_store.record_request(context.ledger, self.name, "window", moment(minute), None, "test")
             audit, _ = audit_store.read_audit(context.ledger, self.name, audit_id)
             return verify_window(self.spark, context, context.read_registration(), audit)
 
@@ -210,10 +218,8 @@ class Lane:
 
     def explain_text(self, minute: float, *options: str) -> str:
         """Return the output of `onceover explain` for that window, a line a sentence."""
-        window = format_moment(from_ms(NOON_MS + int(minute * 60_000)))
-        done = run("explain", self.name, window, *options)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        window = format_moment(moment(minute))
+        return succeed("explain", self.name, window, *options)
 
     def registered(self) -> RegisteredPipeline:
         with self.ledger() as ledger:
@@ -255,14 +261,14 @@ class Lane:
         with self.ledger() as ledger:
             rows = ledger.execute(f"SELECT * FROM aggregates.{self.name}").fetchall()  # a name of the test's own making
         return {
-            (_minute(row["window_start"]), *(row[k] for k in keys)): tuple(row[m] for m in measures) for row in rows
+            (count_minutes(row["window_start"]), *(row[k] for k in keys)): tuple(row[m] for m in measures)
+            for row in rows
         }
 
     def raw(self) -> dict[str, bytes]:
         """Return the content of every file below the pipeline's root; without markers, contracts and the list of
         expired windows."""
-        read = read_hbase if self.pipeline.storage.raw_store == "hbase" else read_hdfs
-        files = read(f"{self.layout.raw_root}/{self.name}")
+        files = READERS[self.pipeline.storage.raw_store](f"{self.layout.raw_root}/{self.name}")
         return {name: content for name, content in files.items() if not name.startswith(_LISTS)}
 
     def lines(self) -> list[tuple[str, Line]]:
@@ -279,6 +285,10 @@ class Lane:
         held = ((line.record, line.reason) for _, line in self.lines() if line.reason is not None)
         return {(record.source.kafka_partition, record.offset): reason for record, reason in held}
 
+    def ids(self) -> list[tuple[int, int]]:
+        """Return Kafka partition and offset of each intact line, in any order."""
+        return [(line.record.source.kafka_partition, line.record.offset) for _, line in self.lines()]
+
     def log(self) -> dict[tuple[int, int], tuple[bytes | None, bytes | None]]:
         """Read the topic by another client: key and value by (Kafka partition, offset)."""
         return read_log(self.topic)
@@ -286,8 +296,3 @@ class Lane:
 
 Lanes = Callable[..., Lane]
 """A maker of lanes: see the fixture `lanes`."""
-
-
-def _minute(moment: object) -> float:
-    assert isinstance(moment, datetime)
-    return (moment.timestamp() * 1000 - NOON_MS) / 60_000

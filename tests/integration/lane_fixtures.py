@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
-from tests.integration.events import EVENTS
+from tests.integration.events import EVENTS, fill_toml
 from tests.integration.lane import Lane
 from tests.own_stack import ROOT
 
@@ -35,7 +35,7 @@ def spark_session(stack: Stack) -> Iterator[SparkSession]:
             "--conf spark.hadoop.dfs.client.retry.window.base=10 pyspark-shell",
         )
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        # Spark's workers take both when the JVM starts; test_third_store.py keeps raw in a folder.
+        # Spark's workers take both when the JVM starts; test_main_path.py keeps raw in a folder.
         environment.setenv("ONCEOVER_RAW_STORES", "folder=tests.folder_store:FolderStore")
         environment.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
         session = build("integration tests")
@@ -65,10 +65,8 @@ def lanes(stack: Stack, spark_session: SparkSession) -> Iterator[Callable[..., L
         topic = NewTopic(name, num_partitions=partitions, config=config, **replicas)
         admin = AdminClient({"bootstrap.servers": address("kafka")})  # kept, because its futures end with it
         admin.create_topics([topic])[name].result(30)
-        defaults = {"minutes": 5, "most": 100_000, "idle_after": "1ms", "first_start": "earliest",
-                    "offset_store": "kafka", "more": ""}  # fmt: skip
         toml_file = pipelines_folder() / f"{name}.toml"
-        toml_file.write_text(toml.format(topic=name, **{**defaults, **settings}))
+        toml_file.write_text(fill_toml(name, toml, **settings))
         made.append(toml_file)
         return Lane(name, name, spark_session, toml_file)
 
@@ -96,14 +94,15 @@ def over(lanes: Callable[..., Lane], stack: Stack) -> Callable[..., Lane]:
     return make
 
 
-def put_on_hbase(lanes: Callable[..., Lane], stack: Stack) -> Callable[..., Lane]:
-    """Return a maker of lanes whose raw is on HBase."""
-    stack.up(["hbase"])
+def put_on(store: str, lanes: Callable[..., Lane], stack: Stack) -> Callable[..., Lane]:
+    """Return a maker of lanes whose raw is in that store."""
+    if store == "hbase":
+        stack.up([store])
 
     def make(toml: str = EVENTS, **settings: Any) -> Lane:
         more = settings.pop("more", "")
         if "{more}" not in toml:
             toml += "{more}"
-        return lanes(toml, more=f'{more}\n[storage]\nraw_store = "hbase"', **settings)
+        return lanes(toml, more=f'{more}\n[storage]\nraw_store = "{store}"', **settings)
 
     return make

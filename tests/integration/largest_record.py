@@ -8,7 +8,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from tests.integration.compaction import expire_text, spoil_rows
 from tests.integration.cutover import assert_proved
-from tests.integration.events import event
+from tests.integration.events import event, moment
 from tests.integration.lane import Lane
 from tests.integration.planted_failures import count_certified, minutes
 
@@ -39,7 +39,7 @@ def main(name: str, toml: str) -> None:
     assert producer.flush(60) == 0
     lane.ingest()
     (path,) = lane.raw()
-    length = lane.files().read_lengths([minutes(0, 5).start])[minutes(0, 5).start]
+    length = lane.files().read_lengths([moment(0)])[moment(0)]
     assert 2 * LARGEST_RECORD - 1_000 < length < LONGEST, path
     assert (lane.detect().certified, lane.aggregates()) == (1, RIGHT)
     repair_again(lane)
@@ -63,7 +63,7 @@ def main(name: str, toml: str) -> None:
 
 def repair_again(lane: Lane) -> None:
     spoil_rows(lane)
-    assert lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).failed == ()
+    assert lane.repair_detected(minutes(0, 5), force=True).failed == ()
     assert (lane.aggregates(), count_certified(lane)) == (RIGHT, 1)
     assert_proved(lane, 0)
 

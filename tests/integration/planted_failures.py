@@ -11,29 +11,36 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
-from tests.integration.events import NOON_MS
+from tests.integration.events import moment
 from tests.integration.lane import Lane
 from tests.raw_lines import change_record, encode_append
 
 from onceover.config.endpoints import address
 from onceover.detection import holes
 from onceover.errors import TransientError
+from onceover.ingest.driver import Ingest
 from onceover.ledger.database import connect, upgrade_schema
-from onceover.model.window import WindowRange, from_ms
+from onceover.model.window import WindowRange
 from onceover_local.stack.process import wait_for
 
 
 def minutes(start: float, end: float) -> WindowRange:
-    return WindowRange(from_ms(NOON_MS + int(start * 60_000)), from_ms(NOON_MS + int(end * 60_000)), 5)
+    return WindowRange(moment(start), moment(end), 5)
 
 
 def replay(lane: Lane) -> None:
     """Land one batch twice: its driver cannot commit the offsets, so the next driver reads it again."""
-    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
+    with lane.driver() as driver:
+        land_without_commit(driver)
+    lane.turn()
+
+
+def land_without_commit(driver: Ingest) -> None:
+    """Run a turn whose offsets the store never gets, for it does not answer."""
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver._offsets, "commit", fail)
         with pytest.raises(TransientError):
             driver.turn()
-    lane.turn()
 
 
 def land_twice(lane: Lane, values: Iterable[bytes], kafka_partition: int = 0) -> None:
@@ -48,7 +55,7 @@ def fail(*_: object) -> Any:
 
 def append(lane: Lane, minute: int, content: bytes) -> None:
     """Append to the file of the window at that minute, without a landing."""
-    lane.store().append(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)), [content])
+    lane.store().append(lane.window_file(minute), [content])
 
 
 def copy_line(lane: Lane, offset: int) -> bytes:
@@ -75,6 +82,12 @@ def list_gaps(lane: Lane) -> list[tuple[int, int, str]]:
         return [(g.offsets.start, g.offsets.end, str(g.reason)) for g in holes.probe_holes(context)]
 
 
+def read_end(lane: Lane) -> int:
+    """Return where the log of Kafka partition 0 ends, markers included."""
+    with lane.open() as context, context.open_own_topic() as topic:
+        return topic.facts().end[0]
+
+
 def produce_transaction(lane: Lane, values: Iterable[bytes], *, commit: bool) -> None:
     producer = Producer({"bootstrap.servers": address("kafka"), "transactional.id": f"{lane.name}-{commit}"})
     producer.init_transactions(30)
@@ -93,7 +106,7 @@ def lose_ledger() -> None:
 
 
 def delete_window(lane: Lane, minute: int) -> None:
-    lane.store().remove(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)))
+    lane.store().remove(lane.window_file(minute))
 
 
 def expire(lane: Lane, below: int, kafka_partition: int = 0) -> None:

@@ -28,8 +28,13 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
-def as_json(*arguments: str) -> Any:
-    """Run the command with `--json` and return its output; it must exit 0."""
-    done = run(*arguments, "--json")
+def succeed(*arguments: str) -> str:
+    """Run the command, which must exit 0, and return what it prints."""
+    done = run(*arguments)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return done.stdout
+
+
+def as_json(*arguments: str) -> Any:
+    """Return what the command prints with `--json`; it must exit 0."""
+    return json.loads(succeed(*arguments, "--json"))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import uuid
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from pathlib import Path
 
 import happybase
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from hdfs import InsecureClient
 
 from onceover.config.endpoints import address
@@ -21,6 +24,12 @@ def read_hdfs(root: str) -> dict[str, bytes]:
             with client.read(f"{folder}/{name}") as reader:
                 files[f"{folder}/{name}".removeprefix(f"{root}/")] = reader.read()
     return files
+
+
+def read_folder(root: str) -> dict[str, bytes]:
+    """Return each file's content by its path below the root, in the folder that tests plug in as a store."""
+    folder = Path(os.environ["ONCEOVER_FOLDER"] + root)
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def read_hbase(root: str) -> dict[str, bytes]:
@@ -38,18 +47,25 @@ def read_hbase(root: str) -> dict[str, bytes]:
         }
 
 
+READERS: Mapping[str, Callable[[str], dict[str, bytes]]] = {
+    "hdfs": read_hdfs, "hbase": read_hbase, "folder": read_folder,
+}  # fmt: skip
+"""By raw store."""
+
+
 def read_log(topic: str) -> dict[tuple[int, int], tuple[bytes | None, bytes | None]]:
     """Return key and value of each record of the topic, by (Kafka partition, offset)."""
     consumer = Consumer({"bootstrap.servers": address("kafka"), "group.id": f"oracle-{uuid.uuid4().hex}",
                          "enable.partition.eof": True, "enable.auto.commit": False})  # fmt: skip
     partitions = consumer.list_topics(topic).topics[topic].partitions
-    consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
+    consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in partitions])
     records: dict[tuple[int, int], tuple[bytes | None, bytes | None]] = {}
     at_end = 0
     while at_end < len(partitions):
         message = consumer.poll(10)
         assert message is not None, "the broker has gone quiet"
-        if message.error():
+        if error := message.error():
+            assert error.code() == KafkaError._PARTITION_EOF, error
             at_end += 1
         else:
             at = (message.partition() or 0, message.offset() or 0)

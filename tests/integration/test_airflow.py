@@ -11,7 +11,7 @@ from tests.conftest import pause_when_all_have_ended
 from tests.integration.events import NOON_MS, event
 from tests.integration.lane import Lane, Lanes
 from tests.integration.page_visits import repair_on_page
-from tests.integration.planted_failures import land_twice, replay
+from tests.integration.planted_failures import backdate, land_twice, replay
 
 from onceover.config.endpoints import address
 from onceover.model.window import to_ms
@@ -174,11 +174,10 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
 
 @pytest.mark.rare
 def test_retention_dag_expires_certified_windows_and_records_who(lanes: Lanes, airflow: AirflowRest) -> None:
-    lane = lanes()
-    lane.toml.write_text(lane.toml.read_text() + '\n[storage]\nretention = "30d"\n')
+    lane = lanes(more='[storage]\nretention = "30d"')
     lane.land([event(1), event(6)])
     lane.detect()
-    lane.query("UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [lane.name])
+    backdate(lane)
     run = run_dag(airflow, "expire_raw", {"reason": "room"})
     said = read_result(airflow, "expire_raw", run, lane.name, "expire")
     assert (said["windows"], said["expired"], said["left"]) == (2, 2, 0)

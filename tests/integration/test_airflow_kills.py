@@ -8,8 +8,9 @@ from itertools import takewhile
 import psutil
 import pytest
 from tests.integration.compaction import list_states
+from tests.integration.events import event
 from tests.integration.lane import Lane, Lanes
-from tests.integration.test_requested_ranges import count_twice
+from tests.integration.planted_failures import land_twice
 
 from onceover_local.airflow_rest import AirflowRest, wait_for
 from onceover_local.stack import Stack
@@ -44,7 +45,7 @@ def test_repair_killed_with_airflow_is_done_by_its_retry(lanes: Lanes, stack: St
 
 def kill_in_mid_repair(lane: Lane, stack: Stack, airflow: AirflowRest) -> str:
     """Request the repair of a doubled window, kill scheduler, worker and task once Spark starts; return the run."""
-    count_twice(lane)
+    land_twice(lane, [event(1)])
     assert lane.aggregates() == {(0.0, "a"): (2, 2, 1)}
     wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 300, "the form to list the pipeline")
     asked = {"pipeline": lane.name, "from": "2026-03-01T12:00Z", "to": "2026-03-01T12:05Z", "reason": "it is doubled"}

@@ -6,19 +6,18 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from tests.integration.events import NOON_MS, event
+from tests.integration.events import NOON, NOON_MS, event
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import append, delete_topic, encode_line, expire, minutes
+from tests.integration.test_ledger_rebuild import certify
 from tests.raw_lines import date_record, encode_append
 
 from onceover.cli.audit_report import describe
 from onceover.cli.output import Answer, print_answer
 from onceover.lines.contract_names import name_contract
 from onceover.model.record import Record
-from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
-NOON = from_ms(NOON_MS)
 SIDES = ("held", "held_by_both", "only_in_raw", "only_in_kafka", "unaccounted", "aggregates")
 
 
@@ -48,12 +47,6 @@ def append_unknown(lane: Lane, offsets: range, minute: int = 0) -> None:
     append(lane, minute, encode_append(*(date_record(record, at, contract) for record in records)))
 
 
-def certify(lane: Lane) -> None:
-    lane.ingest()
-    if request_id := lane.detect().request_id:
-        lane.repair(request_id)
-
-
 def make_half_known(lane: Lane) -> None:
     """Leave raw and Kafka whole, and the ledger as one that came back empty and went on at the stored offset."""
     produce(lane, range(500))
@@ -75,7 +68,7 @@ def test_audit_counts_what_no_landing_accounts_for(lanes: Lanes, capsys: pytest.
     assert count_differing(read_row(audit)) == {"that no landing accounts for": 500}
     print_answer(Answer(None, describe(lane.name, audit)), as_json=False)
     assert "differs, 500 that no landing accounts for" in capsys.readouterr().out
-    verified = lane.verify(NOON)
+    verified = lane.verify(0)
     assert verified["differences"] == ["raw: 500 records that no landing accounts for"]
     expire(lane, 500)
     audit = lane.audit(minutes(0, 5))
@@ -105,7 +98,7 @@ def test_audit_without_a_topic_compares_raw_with_the_rows(lanes: Lanes) -> None:
     assert (audit["equal"], read_sides(audit)) == (True, (3, 0, 3, 0, 0, 3))
     append_unknown(lane, range(7, 9))
     assert read_sides(lane.audit()) == (5, 0, 5, 0, 2, 3)
-    assert lane.verify(NOON)["differences"] == ["raw: 2 records that no landing accounts for"]
+    assert lane.verify(0)["differences"] == ["raw: 2 records that no landing accounts for"]
 
 
 @pytest.mark.largest
@@ -118,7 +111,7 @@ def test_audit_names_what_is_wrong_with_each_window(lanes: Lanes) -> None:
     assert lane.audit()["equal"], "raw holds what has expired"
     lane.query(f"DELETE FROM aggregates.{lane.name} WHERE window_start = %s", [NOON])
     lane.query('DELETE FROM onceover."window" WHERE pipeline = %s AND window_start = %s', [lane.name, NOON])
-    lane.store().remove(lane.layout.window_file(minutes(5, 10).start))
+    lane.store().remove(lane.window_file(5))
     append(lane, 10, encode_line(lane, 7, event(10, amount=9)))
     audit = lane.audit()
     unknown, lost, doubled, right = (read_row(audit, minute) for minute in (0, 5, 10, 15))

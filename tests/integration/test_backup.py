@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.docs.shell import Shell, shell
 from tests.docs.steps import RESTORES
 from tests.integration.compaction import list_states
-from tests.integration.events import EVENTS, count_events, event
+from tests.integration.events import count_events, event, fill_toml
 from tests.integration.extras import accept_loss, repair
 from tests.integration.lane import Lane
 from tests.integration.other_ledger import open_server
@@ -48,9 +48,7 @@ def reader(
     with shell(tmp_path / "pipelines", name, {}) as made:
         made.cwd = tmp_path
         toml = made.folder / "flights.toml"
-        settings = {"minutes": 5, "most": 100_000, "idle_after": "1ms", "first_start": "earliest",
-                    "offset_store": "kafka", "more": f'[storage]\nraw_root = "/onceover/{name}"'}  # fmt: skip
-        toml.write_text(EVENTS.format(topic=name, **settings))
+        toml.write_text(fill_toml(name, more=f'[storage]\nraw_root = "/onceover/{name}"'))
         with made.entered():
             upgrade_schema(address("postgres"))
         yield made, Lane("flights", name, spark_session, toml)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from tests.integration.events import event
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import list_gaps
+from tests.programs import run_python
 
 from onceover.config.endpoints import address
 from onceover.offset_stores import open_store
@@ -40,16 +38,13 @@ def run_query(lane: Lane, folder: str) -> list[int]:
     """Return the offsets that one run of the query was given."""
     jars = fetch_class_path("spark-kafka", lambda part, what: None).replace(":", ",")
     arguments = [address("kafka"), lane.topic, f"{address('hdfs')}{folder}", jars]
-    done = subprocess.run([sys.executable, "-c", QUERY, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: list[int] = json.loads(done.stdout.strip().splitlines()[-1])
+    found: list[int] = json.loads(run_python("-c", QUERY, *arguments).strip().splitlines()[-1])
     return found
 
 
-def test_checkpoint_query_resumes_where_ingest_stopped(lanes: Lanes, tmp_path: Path) -> None:
-    lane = lanes(offset_store="checkpoint")
+def test_checkpoint_query_resumes_where_ingest_stopped(over: Lanes) -> None:
+    lane = over("checkpoint")
     folder = f"/checkpoints/{lane.name}"
-    lane.toml.write_text(lane.toml.read_text().replace("[ingest]", f'[ingest]\noffset_path = "{folder}"'))
     lane.produce([event(n) for n in range(10)])
     assert run_query(lane, folder) == list(range(10))
 

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.integration.compaction import spoil_rows
-from tests.integration.events import NOON_MS, count_events, event
+from tests.integration.events import count_events, event, moment
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, minutes
 from tests.listening import LOOPBACKS, list_heard
@@ -24,7 +24,6 @@ from tests.spark_door import RPC_FAILURE, ask
 from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.fault_points import Step
-from onceover.model.window import from_ms
 from onceover.repair import confirmation
 from onceover_demo.supervised import SupervisedJob
 from onceover_local.stack import Stack
@@ -106,7 +105,7 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
     ingest = jobs("ingest.py", "--pipeline", lane.name)
     ingest.start(Step.INCREMENTED, count=2)
     wait_until(ingest, lambda: count_batches(lane, "committed_at") == 1)
-    assert list_ids(lane) == {(p, offset) for p in (0, 1) for offset in range(300)}
+    assert set(lane.ids()) == {(p, offset) for p in (0, 1) for offset in range(300)}
     assert count_cores(stack) == {"spark-worker1": 1, "spark-worker2": 1}
     lane.produce(second)
     wait_until(ingest, lambda: count_batches(lane, "begun_at") == 2)
@@ -117,19 +116,14 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
     ingest.kill()  # what it has added to the aggregates, the next one adds again
 
     as_a_zip()
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start()
-    wait_until(ingest, lambda: "nothing to read | lag 0:0 1:0 | idle, every window closed" in ingest.read_log())
-    assert ingest.stop() == 0
-    assert list_ids(lane) == lane.log().keys()
+    ingest_all(jobs, lane, "nothing to read | lag 0:0 1:0 | idle, every window closed")
+    assert set(lane.ids()) == lane.log().keys()
 
     right = count_events(first + second)
     assert lane.aggregates() != right
     detection = lane.detect()
     assert len(detection.failed) == WINDOWS
-    repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(detection.request_id))
-    repair.start()
-    assert repair.wait(PATIENCE) == 0, repair.read_log()
+    end_well(start_repair(jobs, lane, detection.request_id))
     with lane.open() as context:
         done = confirmation.confirm(context, detection.request_id or 0)
     assert len(done.confirmed) == WINDOWS
@@ -147,15 +141,11 @@ def test_repair_outlives_a_worker_that_dies_while_it_folds(
     bring_both_workers(stack)
     lane, values = lanes(), [event(n % (5 * WINDOWS), "ab"[n % 2], n) for n in range(600)]
     lane.produce(values)
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start()
-    wait_until(ingest, lambda: "idle, every window closed" in ingest.read_log())
-    assert ingest.stop() == 0
+    ingest_all(jobs, lane)
     right = count_events(values)
     spoil_rows(lane)
     request_id = lane.detect(minutes(0, 60), force=True).request_id
-    repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(request_id))
-    repair.start()
+    repair = start_repair(jobs, lane, request_id)
     wait_until(repair, lambda: f"reading {WINDOWS} window files" in repair.read_log())
     datanodes = [psutil.Process(stack.find_pid(f"datanode{n}")) for n in (1, 2, 3)]
     for each in datanodes:  # so that no task ends before the worker does
@@ -173,7 +163,7 @@ def test_repair_outlives_a_worker_that_dies_while_it_folds(
     finally:
         for each in datanodes:
             each.resume()
-    assert repair.wait(PATIENCE) == 0, repair.read_log()
+    end_well(repair)
     with lane.open() as context:
         assert len(confirmation.confirm(context, request_id or 0).confirmed) == WINDOWS
     assert (lane.aggregates(), count_certified(lane), lane.detect().judged) == (right, WINDOWS, 0)
@@ -202,7 +192,7 @@ def test_executors_lost_after_appends_append_again(
     lane.produce(values[records // 2 :], 1)
     ingest = jobs("ingest.py", "--pipeline", lane.name)
     ingest.start()
-    first, end = (from_ms(NOON_MS + at * 300_000) for at in (0, windows))
+    first, end = (moment(5 * at) for at in (0, windows))
     wait_until(ingest, lambda: len(lane.files().list_window_files(first, end)) > windows // 10)
     for worker in ("spark-worker1", "spark-worker2"):
         stack.kill_part(worker)
@@ -214,10 +204,7 @@ def test_executors_lost_after_appends_append_again(
     assert ingest.stop() == 0
     assert len(lane.lines()) == records + appended, "what they had appended is there twice"
 
-    detection = lane.detect()
-    repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(detection.request_id))
-    repair.start()
-    assert repair.wait(PATIENCE) == 0, repair.read_log()
+    end_well(start_repair(jobs, lane, lane.detect().request_id))
     sums = {(5.0 * at, "a"): [n for n in range(records) if n % windows == at] for at in range(windows)}
     assert lane.aggregates() == {key: (len(each), sum(each), max(each)) for key, each in sums.items()}
     assert count_certified(lane) == windows
@@ -237,6 +224,23 @@ def bring_both_workers(stack: Stack) -> None:
     wait_for(lambda: len(count_cores(stack)) == 2, PATIENCE, "both workers")
 
 
+def ingest_all(jobs: Callable[..., SupervisedJob], lane: Lane, until: str = "idle, every window closed") -> None:
+    ingest = jobs("ingest.py", "--pipeline", lane.name)
+    ingest.start()
+    wait_until(ingest, lambda: until in ingest.read_log())
+    assert ingest.stop() == 0
+
+
+def start_repair(jobs: Callable[..., SupervisedJob], lane: Lane, request_id: int | None) -> SupervisedJob:
+    repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(request_id))
+    repair.start()
+    return repair
+
+
+def end_well(repair: SupervisedJob) -> None:
+    assert repair.wait(PATIENCE) == 0, repair.read_log()
+
+
 def wait_until(job: SupervisedJob, so: Callable[[], bool]) -> None:
     try:
         wait_for(so, PATIENCE, "ingest to get there")
@@ -248,10 +252,6 @@ def count_batches(lane: Lane, step: str) -> int:
     """Count the batches that have reached the step."""
     (row,) = lane.query(f"SELECT count({step}) AS found FROM onceover.batch WHERE pipeline = %s", [lane.name])
     return int(row["found"])
-
-
-def list_ids(lane: Lane) -> set[tuple[int, int]]:
-    return {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()}
 
 
 def read_master(stack: Stack) -> dict[str, Any]:

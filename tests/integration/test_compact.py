@@ -9,12 +9,11 @@ import re
 import pytest
 from tests.integration.compaction import (
     EACH,
-    FIVE_PAST,
-    NOON,
     decompress,
     make_certified_lane,
     read_compacted,
 )
+from tests.integration.events import FIVE_PAST, NOON
 from tests.integration.lane import Lane, Lanes
 from tests.integration.program import as_json, run
 
@@ -74,7 +73,7 @@ def test_long_work_says_what_it_reads_and_what_is_left(
 ) -> None:
     monkeypatch.setattr(job, "BYTES_AT_ONCE", 1)
     caplog.set_level(logging.INFO, "onceover")
-    assert lane.verify(NOON)["equal"]
+    assert lane.verify(0)["equal"]
     assert lane.audit()["equal"]
     assert [result.why for result in lane.compact()] == [None, None]
     for pattern in (
@@ -88,7 +87,7 @@ def test_long_work_says_what_it_reads_and_what_is_left(
 
 @pytest.mark.largest
 def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> None:
-    path = lane.layout.window_file(NOON)
+    path = lane.window_file(0)
     text = lane.read(path)
     lane.overwrite(path, text.replace(b'"amount": 4}', b'"amount": 5}'))
     done = run("compact", lane.name, "--json")

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.integration.compaction import (
     EACH,
-    FIVE_PAST,
-    NOON,
+    carry_out_all,
     decompress,
     expire_text,
     list_states,
@@ -17,16 +16,14 @@ from tests.integration.compaction import (
     read_compacted,
     spoil_rows,
 )
-from tests.integration.events import event
+from tests.integration.events import FIVE_PAST, NOON, event
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import append, backdate, copy_line, land_twice, minutes
 
 from onceover.ledger import expiries
-from onceover.ledger.drivers import as_driver
 from onceover.model.finding_kinds import Kind
 from onceover.observability.lineage import read_lineage
 from onceover.raw.zstd_file import compress_lines
-from onceover.retention.expire import carry_out
 
 pytestmark = [pytest.mark.stack, pytest.mark.largest]
 DAMAGED = "the compacted file that replaced the window's text is missing or damaged:"
@@ -46,15 +43,15 @@ def test_window_without_text_is_proved_and_repaired(lane: Lane) -> None:
     assert lane.raw().keys() == read_compacted(lane).keys(), "all the text"
     assert list_states(lane) == ["certified", "certified"]
     assert lane.detect().judged == 0
-    verified = lane.verify(NOON)
+    verified = lane.verify(0)
     assert (verified["equal"], verified["differences"], verified["raw"]["duplicates"]) == (True, [], 0)
     audited = lane.audit()
     assert (audited["equal"], [row["raw"] for row in audited["rows"]]) == (True, [EACH, EACH])
 
     spoil_rows(lane)
-    assert not lane.verify(NOON)["equal"]
+    assert not lane.verify(0)["equal"]
     detection = lane.detect(minutes(0, 10), force=True)
-    assert len(lane.repair(detection.request_id or 0).confirmed) == 2
+    assert len(lane.repair(detection.request_id).confirmed) == 2
     assert lane.aggregates() == right
     with lane.open() as context:
         read, root = read_lineage(context, detection.request_id or 0), f"{lane.layout.raw_root}/{lane.name}/"
@@ -71,15 +68,15 @@ def test_late_text_is_certified_and_repaired_with_the_file(lane: Lane) -> None:
     expire_text(lane)
     lane.land([event(1, "late")])
     assert lane.detect().certified == 1, "counted rightly, nothing is read"
-    assert (lane.verify(NOON)["equal"], read_certificate(lane, NOON)["records"]) == (True, EACH + 1)
+    assert (lane.verify(0)["equal"], read_certificate(lane, NOON)["records"]) == (True, EACH + 1)
     land_twice(lane, [event(2, "late")])
     assert lane.aggregates()[(0.0, "late")][0] == 3, "one too many"
     append(lane, 0, copy_line(lane, EACH))
     detection = lane.detect()
     assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:00Z"]
-    assert len(lane.repair(detection.request_id or 0).confirmed) == 1
+    assert len(lane.repair(detection.request_id).confirmed) == 1
     assert lane.aggregates()[(0.0, "late")][0] == 2
-    assert (lane.verify(NOON)["equal"], read_certificate(lane, NOON)["records"]) == (True, EACH + 2)
+    assert (lane.verify(0)["equal"], read_certificate(lane, NOON)["records"]) == (True, EACH + 2)
     assert lane.audit()["equal"]
     assert lane.detect().judged == 0
 
@@ -88,26 +85,26 @@ def test_text_stays_while_its_compacted_file_is_missing(lane: Lane) -> None:
     (first, _) = lane.compact()
     delete(lane, lane.layout.compacted_file(NOON, first.due.digest))
     expire_text(lane)
-    assert lane.layout.window_file(NOON).removeprefix(f"{lane.layout.raw_root}/{lane.name}/") in lane.raw()
-    assert lane.verify(NOON)["equal"]
+    assert lane.window_file(0).removeprefix(f"{lane.layout.raw_root}/{lane.name}/") in lane.raw()
+    assert lane.verify(0)["equal"]
     assert [one.due.window_start for one in lane.compact()] == [NOON]
     expire_text(lane)
     assert {name for name in lane.raw() if name.endswith(".log")} == set()
-    assert lane.verify(NOON)["equal"]
+    assert lane.verify(0)["equal"]
 
 
 def test_moved_text_is_not_deleted_while_its_file_is_missing(lane: Lane) -> None:
     first, _ = lane.compact()
     backdate(lane)
     path = lane.layout.compacted_file(NOON, first.due.digest)
-    with lane.ledger() as ledger, as_driver(ledger, lane.name, "test") as epoch:
+    with lane.ledger() as ledger:
         due = expiries.list_expirable(ledger, lane.name, 86_400_000)
         expiries.mark_expired(ledger, lane.name, due, "test", "a test")
-        assert carry_out(ledger, epoch, lane.files()) == 2
-        delete(lane, path)
-        ledger.execute("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
-        assert carry_out(ledger, epoch, lane.files()) == 2, "one is deleted, one is postponed"
-        assert carry_out(ledger, epoch, lane.files()) == 0, "for a day: it must not keep others from their deletion"
+    assert carry_out_all(lane) == 2
+    delete(lane, path)
+    lane.query("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
+    assert carry_out_all(lane) == 2, "one is deleted, one is postponed"
+    assert carry_out_all(lane) == 0, "for a day: it must not keep others from their deletion"
     assert [name.rpartition(".")[0] for name in lane.raw() if name.startswith("expired/")] == [
         "expired/2026-03-01/1200.log"
     ]
@@ -132,7 +129,7 @@ def test_window_changed_since_compaction_is_compacted_again(lane: Lane) -> None:
     assert len(read_compacted(lane)) == 2, "the first file of noon is gone"
     expire_text(lane)
     assert list_states(lane) == ["certified", "certified"]
-    assert lane.verify(NOON)["equal"]
+    assert lane.verify(0)["equal"]
 
 
 def test_sweep_finds_missing_file_and_repair_waits_for_it(lane: Lane) -> None:
@@ -146,7 +143,7 @@ def test_sweep_finds_missing_file_and_repair_waits_for_it(lane: Lane) -> None:
     detection = lane.detect()
     assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:00Z"]
     assert "put it back" in lane.explain_text(0)
-    assert len(lane.repair(detection.request_id or 0).failed) == 1
+    assert len(lane.repair(detection.request_id).failed) == 1
     lane.hdfs().write(path, content)
     again = lane.detect()
     assert (again.certified, again.failed) == (1, ())
@@ -191,7 +188,7 @@ def test_damaged_file_fails_its_own_window_with_the_reason(
     spoil_rows(lane)
     spoilt = lane.aggregates()
     damage(lane, lane.layout.compacted_file(NOON, made[NOON].digest))
-    confirmation = lane.repair(lane.detect(minutes(0, 10), force=True).request_id or 0)
+    confirmation = lane.repair_detected(minutes(0, 10), force=True)
     assert confirmation.confirmed == ("2026-03-01T12:05Z",)
     ((window, reason),) = confirmation.failed
     assert window == "2026-03-01T12:00Z"
@@ -200,4 +197,4 @@ def test_damaged_file_fails_its_own_window_with_the_reason(
     explained = lane.explain(0)
     assert explained["state"] == "damaged", "its certificate is valid, and raw does not prove it any more"
     assert any("reread" in (step["command"] or "") for step in explained["next_steps"])
-    assert lane.verify(NOON)["differences"][0].startswith(f"raw: {why}".replace("reading raw", "reading it"))
+    assert lane.verify(0)["differences"][0].startswith(f"raw: {why}".replace("reading raw", "reading it"))

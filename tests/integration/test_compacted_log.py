@@ -6,14 +6,13 @@ import time
 from collections.abc import Sequence
 
 import pytest
-from tests.integration.events import NOON_MS, event
-from tests.integration.extras import die_after, repair
+from tests.integration.events import event
+from tests.integration.extras import repair
+from tests.integration.kills import kill_after
 from tests.integration.lane import Lane, Lanes
-from tests.integration.planted_failures import count_certified, fail
+from tests.integration.planted_failures import count_certified, land_without_commit
 
-from onceover.errors import TransientError
 from onceover.fault_points import Step
-from onceover.model.window import from_ms
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.largest]
@@ -33,14 +32,11 @@ def wait_for_compaction(lane: Lane) -> None:
     wait_for(lambda: not any(offset < KEYS - 1 for _, offset in lane.log()), 90, "the broker to compact")
 
 
-def land_without_commit(lane: Lane, start: int | None = None) -> None:
+def land_from(lane: Lane, start: int) -> None:
     """Land one batch, read from `start`, whose offsets the store never gets."""
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver._offsets, "commit", fail)
-        if start is not None:
-            patch.setattr(driver._positions, "find", lambda facts: {0: start})
-        with pytest.raises(TransientError):
-            driver.turn()
+        patch.setattr(driver._positions, "find", lambda facts: {0: start})
+        land_without_commit(driver)
 
 
 def list_landed(lane: Lane) -> list[tuple[int, int, int]]:
@@ -54,7 +50,7 @@ def list_landed(lane: Lane) -> list[tuple[int, int, int]]:
 
 def require_each_record_once(lane: Lane) -> None:
     """Require that a repair counts every record that was produced once, and that nothing is left to repair."""
-    assert len(lane.repair(lane.detect().request_id or 0).confirmed) == 1
+    assert len(lane.repair_detected().confirmed) == 1
     produced = range(max(x.record.offset for _, x in lane.lines()) + 1)
     assert lane.aggregates() == {(0.0, "a"): (len(produced), sum(produced), max(produced))}
     assert (lane.detect().failed, count_certified(lane)) == ((), 1)
@@ -63,7 +59,8 @@ def require_each_record_once(lane: Lane) -> None:
 def test_replay_of_a_compacted_log_beyond_its_landing_is_proved(lanes: Lanes) -> None:
     lane = lanes(topic_config=COMPACTED)
     produce_all_keys(lane, 0)
-    land_without_commit(lane)
+    with lane.driver() as driver:
+        land_without_commit(driver)
     produce_all_keys(lane, KEYS)
     wait_for_compaction(lane)
     lane.ingest()
@@ -77,9 +74,10 @@ def test_replay_of_a_compacted_log_beyond_its_landing_is_proved(lanes: Lanes) ->
 def test_replay_across_adjacent_landings_is_proved_by_both(lanes: Lanes) -> None:
     lane = lanes(topic_config=COMPACTED)
     produce_all_keys(lane, 0)
-    land_without_commit(lane)
+    with lane.driver() as driver:
+        land_without_commit(driver)
     produce_all_keys(lane, KEYS)
-    land_without_commit(lane, KEYS)
+    land_from(lane, KEYS)
     produce_all_keys(lane, 2 * KEYS)
     wait_for_compaction(lane)
     lane.ingest()
@@ -90,7 +88,7 @@ def test_replay_across_adjacent_landings_is_proved_by_both(lanes: Lanes) -> None
 def test_records_kafka_drops_before_landing_are_spare(lanes: Lanes) -> None:
     lane = lanes(topic_config=COMPACTED)
     produce_all_keys(lane, 0, minutes=(5, 0, 5, 0))
-    die_after(lane, Step.APPENDED)
+    kill_after(lane, Step.APPENDED)
     produce_all_keys(lane, KEYS)
     wait_for_compaction(lane)
     lane.ingest()
@@ -100,6 +98,6 @@ def test_records_kafka_drops_before_landing_are_spare(lanes: Lanes) -> None:
     landed = {offset for _, offset in lane.log()}
     assert lane.aggregates() == {(0.0, "a"): (len(landed), sum(landed), max(landed))}
     assert (lane.detect().failed, count_certified(lane)) == ((), 2)
-    assert all(lane.verify(from_ms(NOON_MS + minute * 60_000))["equal"] for minute in (0, 5))
+    assert all(lane.verify(minute)["equal"] for minute in (0, 5))
     assert lane.audit()["equal"]
     assert [each.why for each in lane.compact()] == [None]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -16,7 +14,8 @@ from tests.integration.extras import repair
 from tests.integration.lane import Lane, Lanes
 from tests.integration.ledger_backup import back_up, put_back
 from tests.integration.planted_failures import expire, land_twice, skip_to
-from tests.integration.program import run
+from tests.integration.program import succeed
+from tests.programs import run_python
 
 from onceover.cli.arguments import get_user
 from onceover.ledger import frontiers
@@ -87,9 +86,7 @@ def replace_new(value: Any, since: datetime) -> Any:
 def run_dags(forms: Mapping[str, object]) -> None:
     """Run the one task of each DAG with that form, in a process of its own, by the command line's user."""
     name_airflow_home()
-    command = [sys.executable, "-c", TASKS, str(DAGS), get_user(), json.dumps(forms)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_python("-c", TASKS, str(DAGS), get_user(), json.dumps(forms))
 
 
 def test_decision_by_dag_writes_what_the_command_writes(lanes: Lanes) -> None:
@@ -106,8 +103,7 @@ def test_decision_by_dag_writes_what_the_command_writes(lanes: Lanes) -> None:
         ("accept-loss", lane.name, lost, "--from", NOON, "--to", HALF, "--reason", WHY),
         ("restore", lane.name, "2026-03-01T12:10Z", "--reason", WHY),
     ):
-        done = run(*command)
-        assert done.returncode == 0, done.stderr
+        succeed(*command)
     with lane.ledger() as ledger:
         by_commands = read_all(ledger, since)
     put_back(backup)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.integration.compaction import FIVE_PAST, expire_window
-from tests.integration.events import NOON_MS, event
+from tests.integration.compaction import expire_window
+from tests.integration.events import FIVE_PAST, NOON_MS, event
 from tests.integration.extras import (
-    Meanwhile,
     accept_loss,
     append_and_die,
-    die_after,
     forget_below,
     land,
     produce,
     repair,
     repair_now,
+    require_counted,
     sum_up,
 )
+from tests.integration.kills import Meanwhile, kill_after
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import append, count_certified, encode_line, expire, list_gaps, minutes
 from tests.raw_lines import change_record, encode_append
@@ -26,30 +26,23 @@ from tests.raw_lines import change_record, encode_append
 from onceover.fault_points import Step
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition
-from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
 DELETED = KafkaPartition("00000000", 0)
 
 
-def append_expire_and_accept(lane: Lane, first: int, end: int) -> None:
-    """Kill a batch of these records after its append, drop them from Kafka, and accept their loss."""
-    append_and_die(lane, range(first, end))
-    expire(lane, end)
-    lane.turn(3)
-    assert list_gaps(lane) == [(first, end, "expired")]
-    accept_loss(lane, first, end)
-    assert list_gaps(lane) == []
-    lane.ingest()
-
-
 def test_appended_and_lost_records_count_by_their_lines(lanes: Lanes) -> None:
     lane = land(lanes, 50)
-    append_expire_and_accept(lane, 50, 100)
-    repair(lane)
-    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(100)), 2)
+    append_and_die(lane, range(50, 100))
+    expire(lane, 100)
+    lane.turn(3)
+    assert list_gaps(lane) == [(50, 100, "expired")]
+    accept_loss(lane, 50, 100)
+    assert list_gaps(lane) == []
+    lane.ingest()
+    require_counted(lane, range(100))
     assert lane.detect().findings == ()
-    assert lane.verify(from_ms(NOON_MS))["equal"]
+    assert lane.verify(0)["equal"]
     assert (lane.audit()["differing"], lane.audit()["unaccounted"]) == (0, 0)
     rests_on = lane.explain(0)["certificate_rests_on"]
     assert (rests_on["basis"], sum(end - start for _, _, start, end, _ in rests_on["extras"])) == ("raw", 25)
@@ -60,15 +53,13 @@ def test_extra_that_lands_later_counts_once(lanes: Lanes) -> None:
     lane = land(lanes, 50)
     append_and_die(lane, range(50, 60))
     for start in (0, 5):
-        request = lane.detect(minutes(start, start + 5), force=True).request_id
-        assert lane.repair(request or 0).failed == ()
+        assert lane.repair_detected(minutes(start, start + 5), force=True).failed == ()
     assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(60)), 2)
     lane.ingest()
     assert lane.aggregates() != sum_up(range(60)), "the batch counted them once more"
     failed = lane.detect().failed
     assert [{f.kind for f in each.findings} >= {Kind.UNACCOUNTED_BYTES} for each in failed] == [True, True]
-    repair(lane)
-    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(60)), 2)
+    require_counted(lane, range(60))
     assert lane.explain(0)["certificate_rests_on"]["extras"] == []
 
 
@@ -81,8 +72,7 @@ def test_lines_of_a_log_that_the_ledger_forgot_count(lanes: Lanes) -> None:
     lane.ingest()
     forget_below(lane, 50)
     expire(lane, 50)
-    repair(lane)
-    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(100)), 2)
+    require_counted(lane, range(100))
 
 
 @pytest.mark.rare
@@ -95,19 +85,10 @@ def test_window_waits_for_a_batch_that_may_land_its_extras(lanes: Lanes) -> None
         assert lane.aggregates() == sum_up(range(50))
         assert "a batch in flight may still land" in lane.explain_text(0)
 
-    with lane.driver(Meanwhile(repair_meanwhile)) as driver:
+    with lane.driver(Meanwhile(Step.APPENDED, repair_meanwhile)) as driver:
         driver.turn()
     lane.ingest()
-    repair(lane)
-    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(60)), 2)
-
-
-@pytest.mark.rare
-def test_file_without_a_window_is_given_one(lanes: Lanes) -> None:
-    lane = land(lanes, 5)
-    append_expire_and_accept(lane, 5, 10)
-    repair(lane)
-    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(10)), 2)
+    require_counted(lane, range(60))
 
 
 @pytest.mark.rare
@@ -125,8 +106,7 @@ def test_late_line_of_an_accepted_loss_counts(lanes: Lanes) -> None:
     late = replace(change_record(near, offset=7, value=event(7, amount=7)), event_ms=NOON_MS + 7 * 60_000)
     append(lane, 5, encode_append(late))  # by a writer that was thought dead
     assert len(lane.sweep().differing) == 1
-    repair(lane)
-    assert (lane.aggregates(), count_certified(lane)) == (sum_up([*range(5), 7, *range(10, 20)]), 2)
+    require_counted(lane, [*range(5), 7, *range(10, 20)])
 
 
 @pytest.mark.rare
@@ -137,7 +117,7 @@ def test_extra_with_two_contents_waits_for_a_person(lanes: Lanes) -> None:
     forged = (change_record(near, source=DELETED, offset=1, value=event(4, amount=n)) for n in (100, 200))
     append(lane, 0, encode_append(*forged))
     assert len(lane.sweep().differing) == 1
-    ((_, reason),) = lane.repair(lane.detect().request_id or 0).failed
+    ((_, reason),) = lane.repair_detected().failed
     assert "1 ID with two contents under one leader epoch: 00000000-0:1-2" in reason
     (finding,) = (each for each in lane.explain(0)["findings"] if each["kind"] == Kind.FAILED_PROOF)
     assert finding["evidence"]["reason"] == reason
@@ -153,13 +133,12 @@ def test_extra_counts_in_one_window_alone(lanes: Lanes) -> None:
     append(lane, 0, encode_append(line))
     append(lane, 5, encode_append(replace(line, event_ms=NOON_MS + 7 * 60_000)))  # as a version would that dates it so
     assert len(lane.sweep().differing) == 2
-    ((window, reason),) = lane.repair(lane.detect().request_id or 0).failed
+    ((window, reason),) = lane.repair_detected().failed
     assert (window, "window 2026-03-01T12:00Z counts it already" in reason) == ("2026-03-01T12:05Z", True)
     expected = sum_up(range(10))
     count, total, _ = expected[0.0, "a"]
     assert lane.aggregates() == expected | {(0.0, "a"): (count + 1, total + 4, 4)}  # type: ignore[operator]
-    request = lane.detect(minutes(0, 10), by_value=True).request_id
-    assert lane.repair(request or 0).failed == ()
+    assert lane.repair_detected(minutes(0, 10), by_value=True).failed == ()
     assert count_certified(lane) == 2, "VALUE dates it within the first window"
 
 
@@ -168,8 +147,7 @@ def test_line_of_an_id_that_landed_elsewhere_counts_there_alone(lanes: Lanes) ->
     lane = land(lanes, 10)
     append(lane, 5, encode_line(lane, 0, event(6, amount=60)))
     assert len(lane.sweep().differing) == 1
-    repair(lane)
-    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(10)), 2)
+    require_counted(lane, range(10))
 
 
 def mark_deleted_topic(lane: Lane) -> None:
@@ -191,7 +169,7 @@ def test_accepted_loss_counts_where_raw_has_not_expired(lanes: Lanes) -> None:
     expire_window(lane, FIVE_PAST)
     produce(lane, range(100, 110))
     lane.produce([event(11, amount=200)])
-    die_after(lane, Step.APPENDED)
+    kill_after(lane, Step.APPENDED)
     expire(lane, 62)
     lane.turn(3)
     assert list_gaps(lane) == [(51, 62, "expired")]
@@ -201,3 +179,20 @@ def test_accepted_loss_counts_where_raw_has_not_expired(lanes: Lanes) -> None:
     counted = sum_up([*range(50), *range(100, 105)])
     assert lane.aggregates() == counted | {(30.0, "a"): (1, 1, 1), (10.0, "a"): (1, 200, 200)}
     assert (list_gaps(lane), lane.detect().failed, count_certified(lane)) == ([], (), 3)
+
+
+@pytest.mark.rare
+def test_lines_of_a_log_never_read_are_named_and_not_counted(lanes: Lanes) -> None:
+    """Of a generation and of a Kafka partition that the pipeline never read."""
+    lane = land(lanes, 5)
+    own = next(each for _, each in lane.lines())
+    for source in ("0badcafe", 0), (own.record.source.generation, 99_999):
+        append(lane, 0, encode_append(change_record(own, source=KafkaPartition(*source), offset=1)))
+    assert len(lane.repair_detected().confirmed) == 1
+    assert lane.aggregates() == sum_up(range(5))
+    known = "SELECT kafka_partition, reach FROM onceover.kafka_partition WHERE pipeline = %s"
+    assert lane.query(known, [lane.name]) == [{"kafka_partition": 0, "reach": 5}], "no watermark stops"
+    explained = lane.explain(0)
+    assert {Kind(f["kind"]) for f in explained["ledger"]["findings"]} == {Kind.UNACCOUNTED_BYTES, Kind.STRAY_LINE}
+    assert (explained["state"], explained["findings"], lane.detect().judged) == ("certified", [], 0)
+    assert lane.verify(0)["differences"] == ["raw: 2 records that no landing accounts for"]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from tests.integration.compaction import list_states
-from tests.integration.events import NOON_MS, event
-from tests.integration.extras import die_after
+from tests.integration.events import event, moment
+from tests.integration.kills import kill_after
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import append, copy_line, encode_line, land_twice, minutes
 
@@ -20,7 +20,6 @@ from onceover.explain.page.strip import read_strip
 from onceover.fault_points import Step
 from onceover.ledger import expiries
 from onceover.model.finding_kinds import Kind
-from onceover.model.window import from_ms
 from onceover.repair.job import freeze
 from onceover.spark.hdfs_leases import Leases
 
@@ -44,7 +43,7 @@ def append_unaccounted(lane: Lane) -> None:
 
 def change_rows(lane: Lane) -> None:
     lane.produce(FIVE)
-    die_after(lane, Step.INCREMENTED)
+    kill_after(lane, Step.INCREMENTED)
     lane.ingest()
 
 
@@ -88,17 +87,17 @@ def test_planted_failure_is_detected_explained_and_repaired(lanes: Lanes, plant:
     (failed,) = detection.failed
     assert {f.kind for f in failed.findings} == plant.seen
     sentences = [f["what"] for f in lane.explain(0)["findings"]]
-    assert len(lane.repair(detection.request_id or 0).confirmed) == 1
+    assert len(lane.repair(detection.request_id).confirmed) == 1
     explained = lane.explain(0)
     assert {Kind(f["kind"]) for f in explained["ledger"]["findings"]} == plant.seen | plant.scanned
     sentences += [join_text(f) for f in explained["ledger"]["findings"]]
     assert any(plant.sentence in what for what in sentences), sentences
     assert (explained["state"], explained["findings"]) == ("certified", [])
     with lane.ledger() as ledger:
-        assert read_strip(ledger, lane.name, from_ms(NOON_MS), from_ms(NOON_MS + 5 * 60_000))["states"] == "R"
+        assert read_strip(ledger, lane.name, moment(0), moment(5))["states"] == "R"
     assert lane.aggregates()[(0.0, "a")] == RIGHT[(0.0, "a")]
     assert lane.detect().judged == 0
-    assert lane.verify(from_ms(NOON_MS))["equal"]
+    assert lane.verify(0)["equal"]
 
 
 @pytest.mark.rare
@@ -108,12 +107,12 @@ def test_certified_window_that_a_repair_cannot_prove_is_damaged(lanes: Lanes) ->
     lane.land(FIVE)
     lane.land([event(7)])
     lane.detect(minutes(0, 5))
-    path = lane.layout.window_file(from_ms(NOON_MS))
+    path = lane.window_file(0)
     lines = lane.read(path).splitlines(keepends=True)
     lines[-1] = next(line for line in lines[:-1] if len(line) == len(lines[-1]))
     lane.overwrite(path, b"".join(lines))
     assert lane.explain(0)["state"] == "certified", "only a scan shows it"
-    assert lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).failed
+    assert lane.repair_detected(minutes(0, 5), force=True).failed
     explained = lane.explain(0)
     assert (explained["state"], [f["kind"] for f in explained["findings"]]) == ("damaged", [Kind.FAILED_PROOF])
     assert any("onceover reread" in (step["command"] or "") for step in explained["next_steps"])
@@ -129,14 +128,14 @@ def test_findings_of_one_window_are_named_and_repaired_at_once(lanes: Lanes) -> 
     land_twice(lane, [*FIVE, event(7, amount=7)])
     lane.detect()
     lane.produce([event(1, amount=1)])
-    die_after(lane, Step.INCREMENTED)
+    kill_after(lane, Step.INCREMENTED)
     lane.ingest()
     append(lane, 0, copy_line(lane, 5))
     append(lane, 0, copy_line(lane, 0).replace(b'"amount"', b'"bmount"'))
     detection = lane.detect()
     kinds = {str(f.window)[-6:]: {x.kind for x in f.findings} for f in detection.failed}
     assert kinds["12:00Z"] == {Kind.DUPLICATED, Kind.LATE, BYTES, MISMATCH}
-    lane.repair(detection.request_id or 0)
+    lane.repair(detection.request_id)
     found = {Kind(f["kind"]) for f in lane.explain(0)["ledger"]["findings"]}
     assert found == {*kinds["12:00Z"], STRAY, CORRUPT}
     assert lane.aggregates() == {(0.0, "a"): (6, 11, 4), (5.0, "a"): (1, 7, 7)}
@@ -146,13 +145,13 @@ def test_findings_of_one_window_are_named_and_repaired_at_once(lanes: Lanes) -> 
 def test_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
     lane = lanes()
     land(lane)
-    path = lane.layout.window_file(from_ms(NOON_MS))
+    path = lane.window_file(0)
     content = lane.read(path)
     lane.store().remove(path)
     detection = lane.detect()
     assert [f.kind for f in detection.failed[0].findings] == [Kind.MISSING_FILE]
     assert "are missing from the window file" in lane.explain(0)["findings"][0]["what"]
-    (failed,) = lane.repair(detection.request_id or 0).failed
+    (failed,) = lane.repair(detection.request_id).failed
     assert "raw holds 0 of 5" in failed[1]
     assert lane.aggregates() == RIGHT, "raw that is gone never empties a window"
     lane.overwrite(path, content)
@@ -161,7 +160,7 @@ def test_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
     lane.store().remove(path)
     again = lane.detect(minutes(0, 5), force=True)
     assert Kind.MISSING_FILE in [f.kind for f in again.failed[0].findings]
-    assert lane.repair(again.request_id or 0).confirmed == ()
+    assert lane.repair(again.request_id).confirmed == ()
     assert lane.aggregates() == RIGHT
     assert list_states(lane) == ["damaged"], "its certificate is valid, but raw would not give it again"
     assert lane.explain(0)["state"] == "damaged"
@@ -172,17 +171,17 @@ def test_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
 def test_two_contents_are_refused_until_one_is_taken_out(lanes: Lanes) -> None:
     lane = lanes()
     land(lane)
-    path = lane.layout.window_file(from_ms(NOON_MS))
+    path = lane.window_file(0)
     content = lane.read(path)
     append(lane, 0, encode_line(lane, 0, event(0, amount=70)))
-    (refused,) = lane.repair(lane.detect().request_id or 0).failed
+    (refused,) = lane.repair_detected().failed
     assert "1 ID with two contents under one leader epoch" in refused[1]
     assert lane.aggregates() == RIGHT
     explained = lane.explain(0)
     assert Kind.FAILED_PROOF in {f["kind"] for f in explained["findings"]}
     assert any("put it back without" in step["text"] for step in explained["next_steps"])
     lane.overwrite(path, content)
-    assert len(lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).confirmed) == 1
+    assert len(lane.repair_detected(minutes(0, 5), force=True).confirmed) == 1
     assert (lane.aggregates(), lane.explain(0)["findings"]) == (RIGHT, [])
 
 
@@ -205,8 +204,8 @@ def test_bytes_appended_after_the_freeze_are_left_to_the_next(lanes: Lanes) -> N
     update = "UPDATE onceover.\"window\" SET blocked_at = now(), blocked_why = 'tried too often' WHERE pipeline = %s"
     row = lane.query(update + " RETURNING tries", [lane.name])[0]
     assert row == {"tries": 0}
-    assert lane.repair(again.request_id or 0).unneeded == (("2026-03-01T12:00Z", "blocked meanwhile: tried too often"),)
-    assert len(lane.repair(lane.detect(minutes(0, 5)).request_id or 0).confirmed) == 1
+    assert lane.repair(again.request_id).unneeded == (("2026-03-01T12:00Z", "blocked meanwhile: tried too often"),)
+    assert len(lane.repair_detected(minutes(0, 5)).confirmed) == 1
 
 
 def join_text(finding: dict[str, Any]) -> str:

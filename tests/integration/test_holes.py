@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from typing import Any, cast
 
 import pytest
-from tests.integration.events import NOON_MS, event
+from tests.integration.events import event, moment
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import (
     count_certified,
@@ -17,19 +16,18 @@ from tests.integration.planted_failures import (
     list_gaps,
     minutes,
     produce_transaction,
+    read_end,
     skip_to,
 )
 
-from onceover.config.endpoints import address
 from onceover.detection import holes
 from onceover.detection.detect import Detection
 from onceover.errors import UsageError
 from onceover.explain.page.strip import read_strip
-from onceover.kafka import Topic
 from onceover.ledger import frontiers, read_again
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange, parse_range
-from onceover.model.window import from_ms
+from onceover_local.stack.process import wait_for
 
 pytestmark = pytest.mark.stack
 
@@ -52,7 +50,7 @@ def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
     assert (finding.kind, gap["reason"], gap["offsets"][2:]) == (Kind.HOLE, "lost", [10, 17])
     assert gap["likely_windows"] == [f"2026-03-01T12:{m:02}Z" for m in (0, 5, 15)]
     assert (len(detection.read_again), detection.judged, detection.open) == (1, 0, 3)
-    lane.repair(detection.request_id or 0)
+    lane.repair(detection.request_id)
     assert list_gaps(lane) == []
     lane.ingest()
     lane.detect()
@@ -68,7 +66,7 @@ def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
     )
     assert [tuple(row.values()) for row in marked] == [(None, 10, 17)]
     assert open_findings == []
-    assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
+    assert set(lane.ids()) == lane.log().keys()
 
 
 def test_offsets_that_a_cut_log_reaches_again_are_no_loss(lanes: Lanes) -> None:
@@ -156,7 +154,7 @@ def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> Non
     with lane.ledger() as ledger:
         with pytest.raises(UsageError, match="not a loss that can be accepted"):
             accept(lane, OffsetRange(lane.source(), 5, 13))
-        assert accept(lane, lost) == [from_ms(NOON_MS + 10 * 60_000)]
+        assert accept(lane, lost) == [moment(10)]
         assert frontiers.read_holes(ledger, lane.name) == []
     lane.ingest()
     lane.detect()
@@ -169,7 +167,7 @@ def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> Non
             """,
             [lane.name],
         ).fetchall()
-        strip = read_strip(ledger, lane.name, from_ms(NOON_MS), from_ms(NOON_MS + 20 * 60_000))
+        strip = read_strip(ledger, lane.name, moment(0), moment(20))
     assert strip["states"] == "C.LC"
     assert [(row["verdict"], row["losses"]) for row in stated] == [
         ("exact", 0), ("exact but for accepted losses", 1), ("exact", 0)
@@ -189,14 +187,12 @@ def test_aborted_records_and_markers_raise_no_alarm(lanes: Lanes) -> None:
     assert lane.detect().certified == 1
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1)}
     produce_transaction(lane, [event(n) for n in range(3)], commit=False)
-    with closing(Topic(address("kafka"), lane.topic, "read_committed", {})) as topic:
-        end = topic.facts().end[0]
-    skip_to(lane, end)
+    skip_to(lane, read_end(lane))
     lane.turn()
     assert [reason for _, _, reason in list_gaps(lane)] == ["aborted", "control marker"]
     detection = lane.detect()
     assert detection.findings == ()
-    lane.repair(detection.request_id or 0)
+    lane.repair(detection.request_id)
     assert list_gaps(lane) == []
     assert lane.query("SELECT 1 FROM onceover.finding WHERE pipeline = %s AND window_start IS NULL", [lane.name]) == []
 
@@ -208,8 +204,7 @@ def test_hole_over_transactions_is_one_loss_and_read_again(lanes: Lanes, monkeyp
     lane.turn()
     for minute in range(6):
         produce_transaction(lane, [event(minute)], commit=True)
-    with closing(Topic(address("kafka"), lane.topic, "read_committed", {})) as topic:
-        end = topic.facts().end[0]
+    end = read_end(lane)
     skip_to(lane, end)
     lane.turn()
 
@@ -226,7 +221,7 @@ def test_hole_over_transactions_is_one_loss_and_read_again(lanes: Lanes, monkeyp
         detection = lane.detect()
     assert "away" in str(detection.findings[0].evidence["not_asked"])
     assert len(detection.read_again) == 1, "requested before anything is read"
-    lane.repair(detection.request_id or 0)
+    lane.repair(detection.request_id)
     lane.ingest()
     assert (list_gaps(lane), lane.detect().findings) == ([], ())
     assert lane.aggregates() == {(0.0, "a"): (6, 6, 1), (5.0, "a"): (1, 1, 1)}
@@ -243,16 +238,14 @@ def test_compacted_records_raise_no_alarm_and_the_rest_is_reread(lanes: Lanes) -
     now_ms = int(time.time() * 1000)
     for n in range(1, 6):  # in segments of their own, for they are seconds apart; the last one is never compacted
         lane.produce([event(n)], key=b"same", timestamp=now_ms + n * 1000)
-    deadline = time.monotonic() + 60
-    while len(lane.log()) > 2:
-        assert time.monotonic() < deadline, "the broker did not compact"
+    wait_for(lambda: len(lane.log()) <= 2, 60, "the broker to compact")
     left = sorted(offset for _, offset in lane.log())
     skip_to(lane, 6)
     lane.turn()
     found = list_gaps(lane)
     assert [reason for _, _, reason in found] == ["compacted", "lost"]
     assert (found[0][:2], found[1][:2]) == ((1, left[0]), (left[0], 6))
-    lane.repair(lane.detect().request_id or 0)
+    lane.repair_detected()
     lane.ingest()
     assert (list_gaps(lane), lane.detect().findings) == ([], ())
     assert sum(cast(int, row[0]) for row in lane.aggregates().values()) == 1 + len(left), (

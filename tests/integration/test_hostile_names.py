@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.integration.events import EVENTS, NOON_MS, event
+from tests.integration.events import EVENTS, event, moment
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import land_twice, minutes
 
 from onceover.explain.page.numbers import read_numbers
 from onceover.lines import disjoint_units
-from onceover.model.window import from_ms
 from onceover.repair.revisions import restore_revision
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
@@ -49,15 +48,15 @@ def test_pipeline_with_our_own_names_goes_through_the_whole_loop(lanes: Lanes, m
     lane.land([event(1, amount=5), event(6, "b", 7)])
     assert lane.detect().certified == 2
     land_twice(lane, [event(2, amount=20)])
-    assert lane.repair(lane.detect().request_id or 0).confirmed
+    assert lane.repair_detected().confirmed
     assert read(lane) == {(0.0, "a"): {25}, (5.0, "b"): {7}}
-    assert lane.verify(from_ms(NOON_MS))["equal"]
+    assert lane.verify(0)["equal"]
 
     with lane.ledger() as ledger:
-        (shown,) = read_numbers(ledger, lane.name, from_ms(NOON_MS))["rows"]
+        (shown,) = read_numbers(ledger, lane.name, moment(0))["rows"]
         assert (set(shown["before"].values()), set(shown["after"].values())) == ({45}, {25})
-        restore_revision(ledger, lane.registered(), from_ms(NOON_MS), None, "me", "a test")
+        restore_revision(ledger, lane.registered(), moment(0), None, "me", "a test")
     assert read(lane)[0.0, "a"] == {45}
     monkeypatch.setattr(disjoint_units, "UNIT_BYTES", 150)  # each window is folded in several units, as large ones are
-    assert len(lane.repair(lane.detect(minutes(0, 10), force=True).request_id or 0).confirmed) == 2
+    assert len(lane.repair_detected(minutes(0, 10), force=True).confirmed) == 2
     assert read(lane) == {(0.0, "a"): {25}, (5.0, "b"): {7}}

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.integration.events import event
+from tests.integration.events import event, moment
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import minutes, replay
+from tests.programs import run_python
 
 from onceover.config.endpoints import address
 from onceover.model.window import format_moment
@@ -33,18 +32,16 @@ def emit(lane: Lane, folder: Path, *requests: int) -> list[Event]:
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
     }
     script = Path(__file__).with_name("emit_lineage.py")
-    command = [sys.executable, str(script), lane.name, *map(str, requests)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    said = run_python(str(script), lane.name, *map(str, requests), environment=environment)
     events = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [each["job"]["name"] for each in events] == [f"request {request}" for request in requests], done.stdout
+    assert [each["job"]["name"] for each in events] == [f"request {request}" for request in requests], said
     return events
 
 
 def list_revisions(lane: Lane, *window_minutes: int) -> list[tuple[str, int]]:
     """Return the revisions of windows, as readers of the aggregates see them."""
     rows = lane.query(f"SELECT DISTINCT window_start, revision FROM aggregates.{lane.name} ORDER BY 1")
-    starts = {format_moment(minutes(minute, minute + 5).start) for minute in window_minutes}
+    starts = {format_moment(moment(minute)) for minute in window_minutes}
     return [(at, row["revision"]) for row in rows if (at := format_moment(row["window_start"])) in starts]
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from http import HTTPStatus
 
@@ -12,6 +10,7 @@ import pytest
 import requests
 from tests.airflow_users import log_in
 from tests.hostile.routes import LOGIN, PUBLIC, VISITORS, fill, is_refused, make_headers, make_token
+from tests.programs import run_python
 
 from onceover.config.endpoints import address
 from onceover.ledger.database import upgrade_schema
@@ -37,8 +36,7 @@ def routes(airflow: AirflowRest) -> list[tuple[str, str]]:
     """Method and path of each route that Airflow documents, and of each of the page."""
     documented = requests.get(f"{address('airflow')}/openapi.json", timeout=60).json()["paths"]
     of_airflow = [(method.upper(), path) for path, methods in documented.items() for method in methods]
-    done = subprocess.run([sys.executable, "-c", OF_PAGE], capture_output=True, text=True, check=True)
-    of_page = [(method, path) for method, path in json.loads(done.stdout.splitlines()[-1])]
+    of_page = [(method, path) for method, path in json.loads(run_python("-c", OF_PAGE).splitlines()[-1])]
     assert len(of_airflow) > 80
     assert len(of_page) > 15
     return sorted({*of_airflow, *of_page})

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from tests.integration.events import NOON_MS, event
-from tests.integration.extras import die_after
+from tests.integration.kills import kill_after
 from tests.integration.lane import Lanes
-from tests.integration.lane_fixtures import put_on_hbase
-from tests.integration.planted_failures import fail, minutes, replay
+from tests.integration.lane_fixtures import put_on
+from tests.integration.planted_failures import land_without_commit, minutes, replay
 
-from onceover.errors import TransientError
 from onceover.fault_points import Step
 from onceover.lines.escapes import escape_headers
 from onceover.model.finding_kinds import Kind
@@ -21,10 +21,19 @@ from onceover_local.stack import Stack
 pytestmark = pytest.mark.stack
 
 
-@pytest.fixture(params=["hdfs", pytest.param("hbase", marks=pytest.mark.rare)])
-def lanes(request: pytest.FixtureRequest, lanes: Lanes, stack: Stack) -> Lanes:
+STORES = (
+    "hdfs", pytest.param("hbase", marks=pytest.mark.rare), pytest.param("folder", marks=pytest.mark.largest),
+)  # fmt: skip
+"""The last one only tests know: a variable names it, and no other part of the product has to."""
+
+
+@pytest.fixture(params=STORES)
+def lanes(
+    request: pytest.FixtureRequest, lanes: Lanes, stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Lanes:
     """Return a maker of lanes, whose raw is on each store in turn."""
-    return lanes if request.param == "hdfs" else put_on_hbase(lanes, stack)
+    monkeypatch.setenv("ONCEOVER_FOLDER", str(tmp_path))
+    return put_on(request.param, lanes, stack)
 
 
 def test_clean_run_is_certified_from_the_ledger_without_repair(lanes: Lanes) -> None:
@@ -40,7 +49,7 @@ def test_clean_run_is_certified_from_the_ledger_without_repair(lanes: Lanes) -> 
     # The records without a kind are quarantined; everything of the log is there once, by ID, with its exact bytes.
     kept = lane.lines()
     log = lane.log()
-    assert {(x.record.source.kafka_partition, x.record.offset) for _, x in kept} == log.keys()
+    assert set(lane.ids()) == log.keys()
     assert len(kept) == len(log) == 120
     assert (
         sum(x.reason is not None for _, x in kept) == 40 == done[0].quarantined + sum(p.quarantined for p in done[1:])
@@ -61,7 +70,7 @@ def test_duplicate_landing_is_found_repaired_and_proved(lanes: Lanes) -> None:
     }
     assert detection.certified == 1
     wrong, untouched = lane.aggregates(), lane.aggregates()[(20.0, "a")]
-    confirmation = lane.repair(detection.request_id or 0)
+    confirmation = lane.repair(detection.request_id)
     assert (len(confirmation.confirmed), confirmation.duplicates, confirmation.lines_read) == (4, 20, 40)
     assert lane.aggregates() == {
         **{(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10, 15)}, (20.0, "a"): untouched
@@ -82,10 +91,7 @@ def test_offset_store_that_does_not_answer_is_retried_safely(lanes: Lanes) -> No
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(driver._offsets, "commit", fail)
-            with pytest.raises(TransientError):
-                driver.turn()
+        land_without_commit(driver)
         driver.turn()
         assert driver._offsets.store.load([0]).offsets == {0: 5}
     lane.ingest()
@@ -111,7 +117,7 @@ def test_repair_forced_twice_changes_no_row_and_no_revision(lanes: Lanes) -> Non
     before = lane.aggregates()
     for _ in range(2):
         detection = lane.detect(minutes(0, 10), force=True)
-        assert len(lane.repair(detection.request_id or 0).confirmed) == 2
+        assert len(lane.repair(detection.request_id).confirmed) == 2
     assert lane.aggregates() == before
     row = lane.query("SELECT max(revision) AS r FROM onceover.window WHERE pipeline = %s", [lane.name])[0]
     assert row == {"r": 0}
@@ -132,12 +138,12 @@ def test_late_record_reopens_its_window_certified_without_repair(lanes: Lanes) -
 def test_lines_of_a_failed_attempt_are_unaccounted_bytes_only(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
-    die_after(lane, Step.APPENDED)
+    kill_after(lane, Step.APPENDED)
     assert len(lane.lines()) == 5, "the attempt's lines are there"
     lane.ingest()
     detection = lane.detect()
     assert [f.kind for f in detection.failed[0].findings] == [Kind.UNACCOUNTED_BYTES]
-    confirmation = lane.repair(detection.request_id or 0)
+    confirmation = lane.repair(detection.request_id)
     assert (confirmation.duplicates, len(confirmation.confirmed)) == (5, 1)
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
 
@@ -162,7 +168,7 @@ def test_bytes_of_any_record_return_unchanged(lanes: Lanes) -> None:
     assert {at: (r.key, r.value) for at, r in kept.items()} == lane.log()
     assert all(escape_headers(list(r.headers)) == escape_headers(headers) for r in kept.values())
     detection = lane.detect(minutes(0, 5), force=True)
-    assert len(lane.repair(detection.request_id or 0).confirmed) == 1
+    assert len(lane.repair(detection.request_id).confirmed) == 1
     assert lane.aggregates() == {(0.0,): (24, 3 * sum(len(v) for v in values if v is not None))}
 
 

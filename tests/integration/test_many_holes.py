@@ -5,20 +5,18 @@ from __future__ import annotations
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from typing import Any, cast
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from tests.integration.events import event
 from tests.integration.lane import Lane, Lanes
-from tests.integration.planted_failures import delete_window, expire, list_gaps, lose_ledger, skip_to
+from tests.integration.planted_failures import delete_window, expire, list_gaps, lose_ledger, read_end, skip_to
 from tests.integration.test_holes import list_batches
 from tests.integration.test_ledger_rebuild import certify
 
 from onceover.config.endpoints import address
 from onceover.ingest import batch_query
-from onceover.kafka import Topic
 from onceover.kafka.reader import LogReader
 from onceover.ledger import read_again
 from onceover.model.batch_plan import MAX_READ_AGAIN
@@ -44,11 +42,6 @@ def produce_transactions(lane: Lane) -> None:
         list(pool.map(produce, range(PRODUCERS)))
 
 
-def read_end(lane: Lane) -> int:
-    with closing(Topic(address("kafka"), lane.topic, "read_committed", {})) as topic:
-        return topic.facts().end[0]
-
-
 def list_read(lane: Lane) -> list[int]:
     """Return the offset of each line in raw."""
     return sorted(line.record.offset for _, line in lane.lines())
@@ -71,7 +64,7 @@ def test_hole_over_ten_thousand_transactions_takes_seconds(lanes: Lanes, monkeyp
     assert {gap["reason"] for gap in gaps} == {"lost"}
     assert len(gaps) == 1, "markers do not divide it"
     assert [one.rpartition(":")[2] for one in detection.read_again] == [f"1-{end}"]
-    lane.repair(detection.request_id or 0)
+    lane.repair(detection.request_id)
     before, aggregates = certify(lane), lane.aggregates()
     assert (list_gaps(lane), lane.detect().findings) == ([], ())
     assert sum(cast(int, row[0]) for row in aggregates.values()) == 1 + 2 * TRANSACTIONS
@@ -91,7 +84,7 @@ def test_hole_over_ten_thousand_transactions_takes_seconds(lanes: Lanes, monkeyp
     assert connected == {"read_committed": 2}, "one for the holes, one for the probe, none for a marker"
     lane.turn()
     began = time.monotonic()
-    lane.repair(lane.detect().request_id or 0)
+    lane.repair_detected()
     assert time.monotonic() - began < 60
     assert certify(lane) == before
     assert lane.aggregates() == aggregates
@@ -108,7 +101,7 @@ def test_hundreds_of_small_holes_are_filled_by_few_batches(lanes: Lanes) -> None
     lane.turn()
     detection = lane.detect()
     assert len(detection.read_again) == many
-    lane.repair(detection.request_id or 0)
+    lane.repair(detection.request_id)
     assert list_gaps(lane) == []
     assert list_batches(lane)[known:] == [(True, MAX_READ_AGAIN), (True, 100)]
     assert list_read(lane) == list(range(2 * many)), "what lies between the holes was not read again"

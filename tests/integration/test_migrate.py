@@ -15,7 +15,7 @@ from tests.integration.cutover import (
     read_all,
 )
 from tests.integration.events import event
-from tests.integration.extras import die_after
+from tests.integration.kills import kill_after
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, list_gaps, replay, skip_to
 
@@ -94,7 +94,7 @@ def test_failure_beside_a_cutover_is_repaired_by_own_contract(lanes: Lanes) -> N
     produce_both(lane, 0, 10)
     replay(lane)
     lane.produce([event(n, amount=n) for n in range(10, 15)])
-    die_after(lane, Step.INCREMENTED)  # its lines are in raw, and its counts in the aggregates
+    kill_after(lane, Step.INCREMENTED)  # its lines are in raw, and its counts in the aggregates
     change_contract(lane)
     cutovers = list_cutovers(lane.migrate())
     assert cutovers == {0: 15, 1: 10}, "a range whose reading began keeps the contract that dated its lines"
@@ -110,7 +110,7 @@ def test_failure_beside_a_cutover_is_repaired_by_own_contract(lanes: Lanes) -> N
     detection = lane.detect()
     kinds = {str(f.kind) for failed in detection.failed for f in failed.findings}
     assert {"duplicated", "unaccounted bytes", "aggregate mismatch"} <= kinds
-    done = lane.repair(detection.request_id or 0)
+    done = lane.repair(detection.request_id)
     assert (len(done.confirmed), done.failed) == (len(detection.failed), ())
     assert lane.aggregates() == compute_expected(lane, cutovers)
     assert lane.detect().judged == 0
@@ -136,7 +136,7 @@ def test_offsets_set_back_below_the_cutover_use_the_old_contract(lanes: Lanes) -
     assert {name for name, _ in lane.lines()} == windows
     detection = lane.detect()
     assert {str(f.kind) for failed in detection.failed for f in failed.findings} >= {"duplicated"}
-    lane.repair(detection.request_id or 0)
+    lane.repair(detection.request_id)
     assert lane.aggregates() == right
     assert_proved(lane, 0, 5)
 
@@ -147,7 +147,7 @@ def test_hole_across_the_cutover_is_reread_in_two_parts(lanes: Lanes) -> None:
     lane.produce([event(n, amount=n) for n in range(5)])
     read_all(lane)
     lane.produce([event(n, amount=n) for n in range(5, 10)])
-    die_after(lane, Step.INCREMENTED)
+    kill_after(lane, Step.INCREMENTED)
     change_contract(lane)
     cutovers = list_cutovers(lane.migrate())
     assert cutovers == {0: 10}
@@ -161,7 +161,7 @@ def test_hole_across_the_cutover_is_reread_in_two_parts(lanes: Lanes) -> None:
     lane.toml.write_text(lane.toml.read_text().replace("value.at + 120000", "value.at + 60000"))
     detection = lane.detect()
     assert [one.rpartition(":")[2] for one in detection.read_again] == ["5-17"]
-    lane.repair(detection.request_id or 0)
+    lane.repair(detection.request_id)
     assert list_gaps(lane) == []
     lane.ingest()
     if request_id := lane.detect().request_id:

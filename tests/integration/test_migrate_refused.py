@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.integration.cutover import change_contract, compute_expected, list_cutovers
 from tests.integration.events import event
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import land_twice, wait_for_lease_end
+from tests.integration.program import ONCEOVER, as_json
 
 from onceover.detection.certify import certify_from_ledger
 from onceover.detection.evidence import read_evidence
@@ -96,7 +93,7 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
         with again, open_source(context) as (topic, offsets):
             build_driver(lane.spark, context, epoch, before, topic, offsets, FaultPoint())
     assert lane.aggregates() == wrong
-    lane.repair(lane.detect().request_id or 0)
+    lane.repair_detected()
     assert lane.aggregates() == compute_expected(lane, cutovers)
 
 
@@ -104,12 +101,11 @@ def test_killed_migration_leaves_nothing_and_is_repeated(lanes: Lanes) -> None:
     lane = lanes()
     lane.land([event(n, amount=n) for n in range(5)])
     change_contract(lane)
-    command = [str(Path(sys.executable).with_name("onceover")), "pipelines", "migrate", lane.name, "--json"]
-    command += ["--reason", "a test"]
+    command = ("pipelines", "migrate", lane.name, "--reason", "a test")
     with lane.ledger() as reader, lane.ledger() as ledger:
         with reader.transaction():
             reader.execute(f"SELECT count(*) FROM aggregates.{lane.name}")
-            process = subprocess.Popen(command, process_group=0, stdout=subprocess.DEVNULL)
+            process = subprocess.Popen([ONCEOVER, *command], process_group=0, stdout=subprocess.DEVNULL)
             waits = "SELECT count(*) AS n FROM pg_locks WHERE relation = %s::regclass AND NOT granted"
             table = [f"aggregates.{lane.name}"]
             wait_for(lambda: (ledger.execute(waits, table).fetchone() or {"n": 0})["n"] == 1, 120, "it to add a column")
@@ -120,8 +116,8 @@ def test_killed_migration_leaves_nothing_and_is_repeated(lanes: Lanes) -> None:
         assert ledger.execute(left, [lane.name]).fetchall() == [{"version": 1, "cutovers": []}]
     assert lane.registered().contract_version == 1
     assert len(next(iter(lane.aggregates().values()))) == 3
-    done: Any = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    done = as_json(*command)
     assert (done["old_version"], done["new_version"], done["added"]) == (1, 2, ["big"])
     assert [c["first_offset"] for c in done["cutovers"]] == [5]
-    again = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    again = as_json(*command)
     assert (again["old_version"], again["new_version"], again["changed"]) == (2, 2, [])

@@ -10,10 +10,9 @@ import pytest
 from tests.integration.events import event
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import append, expire, list_gaps, recreate, skip_to
+from tests.integration.program import as_json, run, succeed
 from tests.raw_lines import change_record, encode_append
-from typer.testing import CliRunner
 
-from onceover.cli.app import app
 from onceover.ledger import drivers
 from onceover.model.finding_kinds import Kind
 from onceover.offset_stores import CorruptOffsetsError, open_store
@@ -26,11 +25,6 @@ RIGHT = {(0.0, "a"): (5, 10, 4), (5.0, "a"): (5, 35, 9)}
 def read_stored(lane: Lane) -> dict[int, int]:
     with lane.open() as context, closing(open_store(context.pipeline.ingest.offset_store, context)) as s:
         return dict(s.load([0]).offsets)
-
-
-def onceover(*words: str) -> tuple[int, str, str]:
-    done = CliRunner().invoke(app, list(words), prog_name="onceover", catch_exceptions=False)
-    return done.exit_code, done.stdout, done.stderr
 
 
 # The other stores': tests/onceover_demo/test_experiments.py.
@@ -55,7 +49,7 @@ def test_start_without_a_store_rereads_and_repair_counts_once(over: Lanes) -> No
     lane.land([event(n, amount=n) for n in range(10)])
     lane.ingest()
     assert len(list(lane.lines())) == 20
-    lane.repair(lane.detect().request_id or 0)
+    lane.repair_detected()
     assert lane.aggregates() == RIGHT
 
 
@@ -67,7 +61,7 @@ def test_start_at_the_end_without_a_store_skips_reread_records(over: Lanes) -> N
     with lane.driver() as driver:
         assert driver.turn().records == 0
     assert list_gaps(lane) == [(1, 11, "lost")]
-    lane.repair(lane.detect().request_id or 0)
+    lane.repair_detected()
     assert {x.record.offset for _, x in lane.lines()} == set(range(1, 11))
     assert lane.aggregates() == RIGHT
 
@@ -115,10 +109,10 @@ def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
     recreate(lane, 2)
     for kafka_partition in (0, 1):
         lane.produce([event(n, "new") for n in range(8)], kafka_partition)
-    code, stdout, _ = onceover("offsets", lane.name, "show")
-    assert (code, "which no longer exists" in stdout) == (1, True)
-    assert "missing: 1" in onceover("offsets", lane.name, "set", "0=3", "--reason", "x")[2]
-    assert onceover("offsets", lane.name, "set", "0=3", "1=0", "--reason", "the first three are tests")[0] == 0
+    done = run("offsets", lane.name, "show")
+    assert (done.returncode, "which no longer exists" in done.stdout) == (1, True)
+    assert "missing: 1" in run("offsets", lane.name, "set", "0=3", "--reason", "x").stderr
+    succeed("offsets", lane.name, "set", "0=3", "1=0", "--reason", "the first three are tests")
     with lane.driver() as driver:
         assert driver.turn().records == 13
     assert list_gaps(lane) == [(0, 3, "lost")]
@@ -128,42 +122,39 @@ def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
 def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> None:
     lane = over("kafka")
     lane.land([event(n, amount=n) for n in range(10)])
-    code, stdout, _ = onceover("offsets", lane.name, "show", "--json")
-    (row,) = json.loads(stdout)["kafka_partitions"]
-    assert (code, row["stored"], row["earliest"], row["end"], row["frontier"]) == (0, 10, 0, 10, 10)
-    assert "keeps its offsets in kafka: consumer group" in onceover("offsets", lane.name, "show")[1]
+    (row,) = as_json("offsets", lane.name, "show")["kafka_partitions"]
+    assert (row["stored"], row["earliest"], row["end"], row["frontier"]) == (10, 0, 10, 10)
+    assert "keeps its offsets in kafka: consumer group" in succeed("offsets", lane.name, "show")
 
-    assert onceover("offsets", lane.name, "set", "0=4")[0] == 2, "it needs a reason"
-    assert "lies outside the log" in onceover("offsets", lane.name, "set", "0=11", "--reason", "x")[2]
-    beyond = onceover("offsets", lane.name, "set", f"0={1 << 63}", "--reason", "x")
-    assert (beyond[0], "the largest possible number is 9223372036854775807" in beyond[2]) == (2, True)
-    nowhere = onceover("offsets", lane.name, "set", f"{10**20}=0", "--reason", "x")
-    assert (nowhere[0], "the largest possible number is 99999" in nowhere[2]) == (2, True)
-    assert "has no Kafka partition 1" in onceover("offsets", lane.name, "set", "1=0", "--reason", "x")[2]
+    assert run("offsets", lane.name, "set", "0=4").returncode == 2, "it needs a reason"
+    assert "lies outside the log" in run("offsets", lane.name, "set", "0=11", "--reason", "x").stderr
+    beyond = run("offsets", lane.name, "set", f"0={1 << 63}", "--reason", "x")
+    assert (beyond.returncode, "the largest possible number is 9223372036854775807" in beyond.stderr) == (2, True)
+    nowhere = run("offsets", lane.name, "set", f"{10**20}=0", "--reason", "x")
+    assert (nowhere.returncode, "the largest possible number is 99999" in nowhere.stderr) == (2, True)
+    assert "has no Kafka partition 1" in run("offsets", lane.name, "set", "1=0", "--reason", "x").stderr
     with lane.ledger() as ledger:
         epoch = drivers.acquire(ledger, lane.name, "an ingest that runs")
-        code, _, stderr = onceover("offsets", lane.name, "set", "0=4", "--reason", "read again")
-        assert (code, "has a driver already, an ingest that runs" in stderr) == (75, True)
+        done = run("offsets", lane.name, "set", "0=4", "--reason", "read again")
+        assert (done.returncode, "has a driver already, an ingest that runs" in done.stderr) == (75, True)
         drivers.end_epoch(ledger, epoch)
-    assert onceover("offsets", lane.name, "set", "0=4", "--reason", "read again")[:1] == (0,)
+    succeed("offsets", lane.name, "set", "0=4", "--reason", "read again")
     assert read_stored(lane) == {0: 4}
     lane.ingest()
-    lane.repair(lane.detect().request_id or 0)
+    lane.repair_detected()
     assert lane.aggregates() == RIGHT
 
     with lane.open() as context, closing(open_store("file", context)) as other:
         other.save({0: 1}, "an older topic")
         Path(other.place).write_text("0 1")  # cut: a copy overwrites it all the same
-        assert onceover("offsets", lane.name, "copy", "--to", "file", "--reason", "to look at")[0] == 0
+        succeed("offsets", lane.name, "copy", "--to", "file", "--reason", "to look at")
         assert other.load([0]).offsets == {0: 10}
-    assert "needs its path" in onceover("offsets", lane.name, "copy", "--to", "checkpoint", "--reason", "x")[2]
+    assert "needs its path" in run("offsets", lane.name, "copy", "--to", "checkpoint", "--reason", "x").stderr
     odd = ("--to", "hdfs", "--path", "/a/../b", "--reason", "x")
-    assert "'/a/../b' is not valid" in onceover("offsets", lane.name, "copy", *odd)[2]
-    code, stdout, _ = onceover("offsets", lane.name, "copy", "--to", "zookeeper", "--reason", "one server less")
-    if code == 75:  # not started
-        stack.up(["zookeeper"])
-        code, stdout, _ = onceover("offsets", lane.name, "copy", "--to", "zookeeper", "--reason", "one server less")
-    assert (code, 'write offset_store = "zookeeper"' in stdout) == (0, True)
+    assert "'/a/../b' is not valid" in run("offsets", lane.name, "copy", *odd).stderr
+    stack.up(["zookeeper"])
+    said = succeed("offsets", lane.name, "copy", "--to", "zookeeper", "--reason", "one server less")
+    assert 'write offset_store = "zookeeper"' in said
     lane.toml.write_text(lane.toml.read_text().replace('offset_store = "kafka"', 'offset_store = "zookeeper"'))
     assert read_stored(lane) == {0: 10}
     lane.produce([event(3, amount=100)])
@@ -187,12 +178,11 @@ def test_line_past_the_end_of_a_log_counts(over: Lanes) -> None:
     lane.land([event(n % 5, amount=n) for n in range(10)])
     own = next(each for _, each in lane.lines())
     append(lane, 0, encode_append(change_record(own, offset=12, value=event(0, amount=100))))
-    assert lane.repair(lane.detect().request_id or 0).failed == ()
+    assert lane.repair_detected().failed == ()
     assert lane.aggregates() == {(0.0, "a"): (11, 145, 100)}
     past = ("offsets", lane.name, "set", "0=13", "--reason", "it was cut at 10")
-    assert onceover(*past)[0] == 2
-    code, stdout, _ = onceover(*past, "--past-end")
-    assert (code, "or from the log's end if that is smaller" in stdout) == (0, True)
+    assert run(*past).returncode == 2
+    assert "or from the log's end if that is smaller" in succeed(*past, "--past-end")
     lane.ingest()
     assert (lane.aggregates(), list_gaps(lane)) == ({(0.0, "a"): (11, 145, 100)}, [])
 
@@ -205,10 +195,10 @@ def test_corrupt_store_stops_the_driver_and_is_reset_by_hand(over: Lanes) -> Non
         Path(store.place).write_text("0 1")
     with lane.driver() as driver, pytest.raises(CorruptOffsetsError, match=f"onceover offsets {lane.name} set"):
         driver.turn()
-    code, stdout, _ = onceover("offsets", lane.name, "show")
-    assert (code, "is cut or was changed" in stdout) == (1, True)
-    (row,) = [row for row in json.loads(onceover("doctor", "--json")[1]) if row["check"] == f"offsets of {lane.name}"]
+    done = run("offsets", lane.name, "show")
+    assert (done.returncode, "is cut or was changed" in done.stdout) == (1, True)
+    (row,) = [row for row in json.loads(run("doctor", "--json").stdout) if row["check"] == f"offsets of {lane.name}"]
     assert (row["state"], "is cut or was changed" in row["what"]) == ("wrong", True)
-    assert onceover("offsets", lane.name, "set", "0=10", "--reason", "as the frontier says")[0] == 0
+    succeed("offsets", lane.name, "set", "0=10", "--reason", "as the frontier says")
     lane.produce([event(3, amount=100)])
     assert sum(p.records for p in lane.ingest()) == 1

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
-from functools import wraps
 
 import happybase
 import psutil
@@ -17,13 +15,12 @@ from tests.integration import (
     test_reread,
     test_retention,
 )
-from tests.integration.events import NOON_MS, event
+from tests.integration.events import event
 from tests.integration.lane import Lanes
-from tests.integration.lane_fixtures import put_on_hbase
+from tests.integration.lane_fixtures import put_on
 from tests.listening import LOOPBACKS, list_heard
 
 from onceover.config.endpoints import address
-from onceover.model.window import from_ms
 from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.largest]
@@ -40,33 +37,13 @@ AGAIN = (
     test_retention.test_late_record_in_a_moved_file_is_brought_back,
     test_retention.test_kept_file_cannot_be_moved_by_a_paused_driver,
 )
-IN_REST_ALONE = (
-    test_audit.test_audit_agrees_after_repair_and_names_each_difference,
-    test_extras.test_extra_with_two_contents_waits_for_a_person,
-    test_release.test_lost_ledger_is_rebuilt_with_its_releases,
-    test_retention.test_killed_expiry_resumes_between_its_steps,
-    test_retention.test_late_record_in_a_moved_file_is_brought_back,
-    test_retention.test_kept_file_cannot_be_moved_by_a_paused_driver,
-)
-
-
-def mark(test: Callable[..., None]) -> Callable[..., None]:
-    """Return the test under this file's marks; its own file keeps it as it is."""
-
-    @wraps(test)
-    def again(*arguments: object, **more: object) -> None:
-        test(*arguments, **more)
-
-    return pytest.mark.largest(again) if test in IN_REST_ALONE else again
-
-
-globals().update({test.__name__: mark(test) for test in AGAIN})
+globals().update({test.__name__: test for test in AGAIN})
 
 
 @pytest.fixture
 def lanes(lanes: Lanes, stack: Stack) -> Lanes:
     """Return a maker of lanes whose raw is on HBase."""
-    return put_on_hbase(lanes, stack)
+    return put_on("hbase", lanes, stack)
 
 
 def test_line_is_found_by_the_rows_that_the_docs_name(lanes: Lanes) -> None:
@@ -75,7 +52,7 @@ def test_line_is_found_by_the_rows_that_the_docs_name(lanes: Lanes) -> None:
     host, port = address("hbase").split(":")
     with closing(happybase.Connection(host, int(port), timeout=30_000)) as connection:
         table = connection.table("onceover_raw")
-        path = made.layout.window_file(from_ms(NOON_MS))
+        path = made.window_file(0)
         prefix = table.row(f"n:{path}".encode())[b"d:b"].partition(b" ")[0]
         cells = [columns[b"d:b"] for _, columns in table.scan(row_prefix=prefix)]
     assert [cell.count(b'"amount": 1') for cell in cells] == [5], "whole lines"
@@ -97,7 +74,7 @@ def test_rows_that_another_program_put_stop_no_reader(lanes: Lanes) -> None:
     made = lanes()
     made.land([event(n) for n in range(10)])
     host, port = address("hbase").split(":")
-    name = f"n:{made.layout.window_file(from_ms(NOON_MS))}".encode()
+    name = f"n:{made.window_file(0)}".encode()
     with closing(happybase.Connection(host, int(port), timeout=30_000)) as connection:
         for key in (name + b"\xff", name + b"\0", name.replace(b"1200.log", b"9999.log")):
             connection.table("onceover_raw").put(key, {b"d:b": b"\xff\xfe ?"})

@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 import uuid
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from tests.integration.events import event
+from tests.integration.kills import Meanwhile
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, expire
 
 from onceover.cli.doctor import check_kafka
 from onceover.config.endpoints import address
 from onceover.detection.holes import probe_holes
+from onceover.fault_points import Step
 from onceover.ingest.report import Progress, format_progress
 from onceover.observability.snapshot import read_signals
 from onceover_local.stack.process import wait_for
@@ -96,15 +97,7 @@ def test_records_deleted_after_the_plan_cost_no_driver(lanes: Lanes) -> None:
         if progress.batch_id is None:
             stop.set()
 
-    with lane.driver() as driver:
-        work = driver._append_records
-
-        def delete_first(*planned: Any) -> Any:
-            driver._append_records = work
-            expire(lane, 2)
-            return work(*planned)
-
-        driver._append_records = delete_first
+    with lane.driver(Meanwhile(Step.BEGUN, lambda: expire(lane, 2))) as driver:
         driver.run(stop, threading.Event(), note)
     assert sum(progress.records for progress in done) == 2
     with lane.open() as context:

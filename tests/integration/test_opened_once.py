@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,8 @@ from tests.integration.events import event
 from tests.integration.lane import Lane, Lanes
 from tests.integration.open_counts import OpenCounts, count_opens
 from tests.integration.planted_failures import land_twice
-from tests.integration.program import run
+from tests.integration.program import as_json
+from tests.programs import run_python
 
 from onceover.config.endpoints import address, pipelines_folder
 from onceover_demo.warm import QUICKLY
@@ -59,19 +58,15 @@ def opened(lane: Lane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenC
 def run_task(dag: str, operator: str, params: dict[str, Any], **fields: object) -> Any:
     """Run one task in a process of its own that loads the DAG; return the task's result."""
     spark = json.dumps({"conn_type": "spark", "host": "local[2]"})
-    done = subprocess.run(
-        [sys.executable, "-c", TASK, str(DAGS), dag, operator, json.dumps(fields), json.dumps(params)],
-        env={**os.environ, "AIRFLOW_CONN_SPARK_DEFAULT": spark}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    arguments = (str(DAGS), dag, operator, json.dumps(fields), json.dumps(params))
+    said = run_python("-c", TASK, *arguments, environment={**os.environ, "AIRFLOW_CONN_SPARK_DEFAULT": spark})
+    return json.loads(said.splitlines()[-1])
 
 
 @pytest.mark.largest
 def test_cli_repair_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: OpenCounts) -> None:
-    done = run("repair", lane.name, "--from", TIMES["from"], "--to", TIMES["to"], "--reason", "a test", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["windows"][0]["outcome"] == "confirmed"
+    done = as_json("repair", lane.name, "--from", TIMES["from"], "--to", TIMES["to"], "--reason", "a test")
+    assert done["windows"][0]["outcome"] == "confirmed"
     assert opened.list_by_process() == [ONCE, ONCE]
 
 

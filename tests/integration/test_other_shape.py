@@ -73,7 +73,7 @@ def test_pipeline_of_another_shape_goes_through_the_whole_loop(lanes: Lanes) -> 
 
     detection = lane.detect()
     assert len(detection.failed) == 2
-    confirmation = lane.repair(detection.request_id or 0)
+    confirmation = lane.repair(detection.request_id)
     assert (len(confirmation.confirmed), confirmation.duplicates) == (2, 5)
     found = {key: (*row[:4], str(row[4])) for key, row in lane.aggregates().items()}
     assert found == {

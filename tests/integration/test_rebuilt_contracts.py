@@ -14,12 +14,12 @@ from tests.integration.cutover import (
     list_ranges,
     produce_both,
 )
-from tests.integration.events import Rows, event
+from tests.integration.events import Rows, event, moment
 from tests.integration.extras import accept_loss, repair
 from tests.integration.lane import Lane, Lanes
 from tests.integration.other_ledger import copy_ledger
 from tests.integration.planted_failures import append, count_certified, expire, list_gaps, lose_ledger, minutes
-from tests.integration.program import run
+from tests.integration.program import succeed
 from tests.integration.releases import accept_nameless, make_nameless, release
 from tests.integration.releases import compute_expected as compute_released
 from tests.integration.test_ledger_rebuild import certify
@@ -38,7 +38,7 @@ def list_contract_files(lane: Lane) -> list[str]:
 
 def repair_all(lane: Lane) -> int:
     """Repair all windows by force; return how many records counted by VALUE."""
-    done = lane.repair(lane.detect(minutes(0, 60), force=True).request_id or 0)
+    done = lane.repair_detected(minutes(0, 60), force=True)
     assert done.failed == ()
     (row,) = lane.query(
         'SELECT sum(c.by_value) AS n FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
@@ -114,7 +114,7 @@ def test_rebuild_needs_the_contract_of_each_line(lanes: Lanes) -> None:
     held = next(line for _, line in lane.lines() if line.event_ms is not None)
     other = replace(change_record(held, offset=7_000), contract="V9-0123456789abcdef")
     stranger = change_record(other, source=KafkaPartition("0badcafe", 0))
-    path = lane.layout.window_file(minutes(0, 5).start)
+    path = lane.window_file(0)
     whole = lane.read(path)
     append(lane, 0, encode_append(stranger) + encode_append(other))
     with pytest.raises(TerminalError, match=rf"raw has 1 lines of V9-0123456789abcdef, as in {path}"):
@@ -161,15 +161,15 @@ def test_ledger_older_than_a_migration_counts_after_it(lanes: Lanes, monkeypatch
     expire(lane, 31)
 
     monkeypatch.setenv("ONCEOVER_POSTGRES", backup)
-    assert run("ledger", "take-root", lane.name, "--reason", "restored").returncode == 0
+    succeed("ledger", "take-root", lane.name, "--reason", "restored")
     with pytest.raises(ContractChangedError, match=f"onceover pipelines migrate {lane.name}"):
         lane.ingest()
     lane.toml.write_text(old)
     name = list_contract_files(lane)[1].removesuffix(".json")
     with pytest.raises(UsageError, match=rf"not know the contract of \S+/{name}.json.*onceover pipelines migrate"):
         lane.ingest()
-    failed = lane.repair(lane.detect().request_id or 0).failed
-    assert [window for window, _ in failed] == [format_moment(minutes(at, 60).start) for at in (10, 15, 20)]
+    failed = lane.repair_detected().failed
+    assert [window for window, _ in failed] == [format_moment(moment(at)) for at in (10, 15, 20)]
     assert all(f"lines of {name} that never landed" in reason for _, reason in failed), failed
     assert all(f"onceover pipelines migrate {lane.name}" in reason for _, reason in failed)
 

@@ -6,9 +6,10 @@ import time
 from dataclasses import replace
 
 import pytest
-from tests.integration.compaction import FIVE_PAST, NOON, expire_text, make_certified_lane, read_compacted, spoil_rows
-from tests.integration.events import NOON_MS, event
-from tests.integration.lane import Lane, Lanes
+from tests.integration.compaction import expire_text, list_states, make_certified_lane, read_compacted, spoil_rows
+from tests.integration.events import FIVE_PAST, NOON, NOON_MS, event, moment
+from tests.integration.extras import accept_gap
+from tests.integration.lane import Lanes
 from tests.integration.planted_failures import (
     append,
     delete_window,
@@ -24,7 +25,6 @@ from tests.integration.test_ledger_rebuild import certify
 from tests.raw_lines import encode_append
 
 from onceover.config.endpoints import address
-from onceover.detection import holes
 from onceover.detection.holes import accept_loss
 from onceover.errors import TransientError, UsageError
 from onceover.ledger import frontiers, losses, rebuilt_rows
@@ -33,20 +33,13 @@ from onceover.ledger.database import connect
 from onceover.ledger.drivers import as_driver
 from onceover.ledger.landings import read_landings
 from onceover.ledger.root import RootRefusedError
-from onceover.ledger.windows import list_windows
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange, intersect
 from onceover.model.raw_file import RawContents, RawFile, Run
-from onceover.model.window import from_ms
 from onceover.recovery.rebuild_ledger import KnownLogs, write_ledger
 from onceover.spark.contract_check import check_contract
 
 pytestmark = pytest.mark.stack
-
-
-def list_states(lane: Lane) -> list[object]:
-    with lane.ledger() as ledger:
-        return [row["state"] for row in list_windows(ledger, lane.name)]
 
 
 def test_rows_without_raw_stay_when_a_late_record_lands(lanes: Lanes) -> None:
@@ -63,7 +56,7 @@ def test_rows_without_raw_stay_when_a_late_record_lands(lanes: Lanes) -> None:
     with lane.open() as context:
         assert accept_loss(context, hole, minutes(0, 5), "test", "retention deleted it")[0] == (hole,)
     lane.land([event(2, amount=100)])
-    lane.repair(lane.detect().request_id or 0)
+    lane.repair_detected()
     assert list_states(lane) == ["expired", "certified"]
     assert lane.aggregates() == before | {(0.0, "a"): (6, 110, 100)}
 
@@ -82,7 +75,7 @@ def test_rows_outlive_raw_of_a_late_record_alone(lanes: Lanes) -> None:
         lose_ledger()
         result = lane.rebuild()
         assert (result.written.windows, result.written.expired, result.written.records) == (1, 2, 1)
-        accept_gap(lane)
+        accept_gap(lane, minutes(0, 5))
         certify(lane)
         assert list_states(lane) == ["expired", "expired"]
         assert lane.aggregates() == before
@@ -98,10 +91,10 @@ def test_rows_of_a_half_lost_window_are_never_replaced(lanes: Lanes) -> None:
     lose_ledger()
     assert lane.rebuild().written.expired == 1
     lane.turn()
-    lane.repair(lane.detect().request_id or 0)  # reads again what the log holds: records 2 to 4
-    accept_gap(lane)
+    lane.repair_detected()  # reads again what the log holds: records 2 to 4
+    accept_gap(lane, minutes(0, 5))
     lane.ingest()
-    ((_, why),) = lane.repair(lane.detect().request_id or 0).failed
+    ((_, why),) = lane.repair_detected().failed
     assert why.startswith("raw gives 3 records, and not the rows that were there")
     assert lane.aggregates()[(0.0, "a")][0] == 8, "five, and three that were counted again"
     assert list_states(lane) == ["expired", "certified"]
@@ -111,16 +104,10 @@ def test_rows_of_a_half_lost_window_are_never_replaced(lanes: Lanes) -> None:
     assert (done.failed[0][1], lane.detect().request_id) == (why, None)
     lose_ledger()
     assert lane.rebuild().written.expired == 1, "raw has a part of them now"
-    accept_gap(lane)
+    accept_gap(lane, minutes(0, 5))
     certify(lane)
     assert list_states(lane) == ["expired", "certified"]
     assert lane.aggregates()[(0.0, "a")][0] == 8
-
-
-def accept_gap(lane: Lane) -> None:
-    with lane.open() as context:
-        (gap,) = holes.probe_holes(context)
-        assert accept_loss(context, gap.offsets, minutes(0, 5), "test", "expired")[0] == (gap.offsets,)
 
 
 @pytest.mark.rare
@@ -203,7 +190,7 @@ def test_ten_thousand_gaps_are_accepted_at_once(lanes: Lanes) -> None:
     source = KafkaPartition("0badcafe", 0)
     with lane.ledger() as ledger:
         registered = register_pipeline(ledger, lane.pipeline, check_contract(lane.spark, lane.pipeline.contract))
-        file = RawFile("/unread.log", 100 * many, window_start=from_ms(NOON_MS))
+        file = RawFile("/unread.log", 100 * many, window_start=moment(0))
         runs = tuple(
             Run(OffsetRange(source, 2 * n, 2 * n + 1), ((0, Digest(1, n)),), None, None) for n in range(many + 1)
         )
@@ -232,7 +219,7 @@ def test_control_markers_in_the_log_are_no_holes(lanes: Lanes) -> None:
     lose_ledger()
     assert lane.rebuild().written.holes == ()
     lane.turn()
-    lane.repair(lane.detect().request_id or 0)  # reads the last marker, before which the stored offset is no longer
+    lane.repair_detected()  # reads the last marker, before which the stored offset is no longer
     certify(lane)
     assert lane.aggregates() == before
 

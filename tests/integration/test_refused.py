@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.integration.events import NOON_MS, event
+from tests.integration.events import event
 from tests.integration.lane import Lanes
 from tests.integration.planted_failures import land_twice, minutes
 
 from onceover.errors import ContractChangedError
-from onceover.model.window import from_ms
 from onceover.repair.proof import prove
 
 pytestmark = pytest.mark.stack
@@ -67,20 +66,20 @@ def test_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) ->
         patch.setattr("onceover.repair.job.prove", land_first)
         assert lane.repair(request).confirmed == ()
     assert lane.aggregates() == {(0.0, "a"): (11, 11, 1)}, "nothing was overwritten"
-    assert len(lane.repair(lane.detect().request_id or 0).confirmed) == 1
+    assert len(lane.repair_detected().confirmed) == 1
     assert lane.aggregates() == {(0.0, "a"): (6, 6, 1)}
 
 
 def test_corrupt_file_fails_its_own_window_and_then_blocks_it(lanes: Lanes) -> None:
     lane = lanes()
     land_twice(lane, [event(n) for n in range(10)])
-    path = lane.layout.window_file(from_ms(NOON_MS))
+    path = lane.window_file(0)
     client = lane.hdfs()
     content = lane.read(path)
     client.write(path, content.replace(b'"amount": 1', b'"amount": 9'), overwrite=True)  # same length, wrong hash
     for tries in range(1, 4):
         detection = lane.detect()
-        confirmation = lane.repair(detection.request_id or 0)
+        confirmation = lane.repair(detection.request_id)
         assert len(confirmation.confirmed) == (1 if tries == 1 else 0), "the other window goes on"
         assert len(confirmation.failed) == 1
         assert len(confirmation.newly_blocked) == (1 if tries == 3 else 0)
@@ -90,7 +89,7 @@ def test_corrupt_file_fails_its_own_window_and_then_blocks_it(lanes: Lanes) -> N
     # A person who has put the file back asks for it by name: that lifts the block.
     client.write(path, content, overwrite=True)
     asked = lane.detect(minutes(0, 5))
-    assert len(lane.repair(asked.request_id or 0).confirmed) == 1
+    assert len(lane.repair(asked.request_id).confirmed) == 1
     assert lane.aggregates()[(0.0, "a")] == (5, 5, 1)
 
 

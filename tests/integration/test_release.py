@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
-from tests.integration.cutover import MINUTE_MS, assert_proved
-from tests.integration.events import NOON_MS, event
-from tests.integration.extras import Death, accept_loss, die_after, repair
+from tests.integration.cutover import assert_proved
+from tests.integration.events import count_minutes, event, moment
+from tests.integration.extras import accept_loss, repair
+from tests.integration.kills import Killed, KillPoint, kill_after
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, expire, lose_ledger, minutes, replay
-from tests.integration.program import as_json, run
+from tests.integration.program import as_json, run, succeed
 from tests.integration.releases import (
     accept_nameless,
     compute_expected,
@@ -25,11 +26,10 @@ from tests.integration.releases import (
 from tests.integration.test_ledger_rebuild import certify
 from tests.raw_lines import change_record, encode_append
 
-from onceover.errors import BusyError, FencedError, TransientError
+from onceover.errors import BusyError, FencedError
 from onceover.fault_points import FaultPoint, Step
 from onceover.ledger.drivers import as_driver
 from onceover.model.offsets import OffsetRange
-from onceover.model.window import from_ms
 from onceover.quarantine.release_job import CONFLICT, EXPIRED, UNACCOUNTED
 
 pytestmark = pytest.mark.stack
@@ -73,8 +73,8 @@ def test_release_that_dies_after_its_append_blocks_no_window(lanes: Lanes) -> No
     accept_nameless(lane)
     with open_release(lane) as (ledger, run), as_driver(ledger, lane.name, "test") as epoch:
         found = run.plan(lane.files().list_quarantine_days(), None)
-        with pytest.raises(TransientError):
-            run.carry_out(epoch, found.ids, "me", "a test", Death(Step.APPENDED))
+        with pytest.raises(Killed):
+            run.carry_out(epoch, found.ids, "me", "a test", KillPoint(Step.APPENDED))
     assert len([name for name, _ in lane.lines() if "quarantine" not in name]) == 3, "lines of no landing"
     repair(lane)
     assert (lane.aggregates(), count_certified(lane)) == ({}, 1)
@@ -102,7 +102,7 @@ def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     planned = {str(one.window): one for one in lane.plan(minutes(0, 25))}
     detection = lane.detect()
     assert {str(f.kind) for failed in detection.failed for f in failed.findings} >= {"duplicated"}
-    done = lane.repair(detection.request_id or 0)
+    done = lane.repair(detection.request_id)
     assert (len(done.confirmed), done.failed) == (len(detection.failed), ())
     assert lane.aggregates() == compute_expected(lane)
     for window, one in planned.items():
@@ -115,7 +115,7 @@ def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     accept_nameless(lane)
     lane.land([make_nameless(26)])
     again = lane.detect(minutes(0, 30), force=True)
-    assert lane.repair(again.request_id or 0).failed == ()
+    assert lane.repair(again.request_id).failed == ()
     third = {**compute_expected(lane), (25.0, "later"): (1, 1, 1)}
     del third[(25.0, "none")]
     assert lane.aggregates() == third, "who was released by the second contract keeps it"
@@ -123,7 +123,7 @@ def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
 
 
 def count_records(lane: Lane, window: str) -> int:
-    found = lane.explain((datetime.fromisoformat(window).timestamp() * 1000 - NOON_MS) / MINUTE_MS)
+    found = lane.explain(count_minutes(datetime.fromisoformat(window)))
     return int(found["ledger"]["window"]["records"])
 
 
@@ -141,7 +141,7 @@ def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     before = lane.raw()
     lane.query(
         'UPDATE onceover."window" SET expired_at = now() WHERE pipeline = %s AND window_start = %s',
-        [lane.name, from_ms(NOON_MS + 5 * MINUTE_MS)],
+        [lane.name, moment(5)],
     )
     accept_nameless(lane)
     found = release(lane)
@@ -157,7 +157,7 @@ def test_quarantined_record_of_an_accepted_loss_is_released(lanes: Lanes) -> Non
     lane = lanes()
     lane.produce([event(1), make_nameless(2)])
     right = compute_expected(lane)
-    die_after(lane, Step.APPENDED)
+    kill_after(lane, Step.APPENDED)
     expire(lane, 2)
     lane.turn()
     accept_loss(lane, 0, 2)
@@ -187,7 +187,7 @@ def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) ->
     assert count_quarantined(lane) == (1, 1)
     release(lane)
     detection = lane.detect()
-    lane.repair(detection.request_id or 0)
+    lane.repair(detection.request_id)
     assert lane.aggregates() == compute_expected(lane)
     assert_proved(lane, 0)
 
@@ -208,9 +208,8 @@ def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> Non
     assert list(planned["left"].values()) == [1]
     other_day = as_json("quarantine", lane.name, "release", "--dry-run", "--day", "1999-01-01")
     assert (other_day["records"], other_day["left"]) == (0, {})
-    done = run("quarantine", lane.name, "release", "--reason", "missing field kind", "--why", "INC-42")
-    assert done.returncode == 0, done.stderr
-    assert "2 records landed in 2 windows" in done.stdout
+    said = succeed("quarantine", lane.name, "release", "--reason", "missing field kind", "--why", "INC-42")
+    assert "2 records landed in 2 windows" in said
     assert count_quarantined(lane) == (1, 2)
     lane.detect()
     assert lane.aggregates() == compute_expected(lane)

@@ -8,13 +8,13 @@ import psycopg
 import pytest
 from tests.conftest import pause_when_all_have_ended
 from tests.integration.compaction import list_states
-from tests.integration.events import NOON_MS, event
+from tests.integration.events import event
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import land_twice
 
 from onceover.config.airflow import POOL
 from onceover.config.endpoints import address
-from onceover.model.window import from_ms, to_ms
+from onceover.model.window import to_ms
 from onceover_local.airflow_rest import AirflowRest, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.rare]
@@ -70,7 +70,7 @@ def test_run_on_call_whose_window_fails_is_red_and_says_why(lanes: Lanes, airflo
     lane = lanes()
     lane.land([event(n) for n in range(3)])
     lane.detect()
-    path = lane.layout.window_file(from_ms(NOON_MS))
+    path = lane.window_file(0)
     content = lane.read(path)
     lane.overwrite(path, content[:-9])
     wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 300, "the form to list the pipeline")
@@ -96,10 +96,10 @@ def test_repair_that_waits_holds_up_no_detection(lanes: Lanes, airflow: AirflowR
     set_slots(airflow, 0)  # none is free, as while a long repair runs
     airflow.pause("repair_failed_windows", False)
     try:
-        count_twice(slow)
+        land_twice(slow, [event(1)])
         first = airflow.trigger("repair_failed_windows", {})
         wait_for(lambda: len(list_requesters(slow)) == 1, 120, "the first run to request a repair")
-        count_twice(other)
+        land_twice(other, [event(1)])
         second = airflow.trigger("repair_failed_windows", {})
         wait_for(lambda: len(list_requesters(other)) == 1, 120, "the second run to judge the other pipeline")
         assert len(list_requesters(slow)) == 1, "nothing is requested twice"
@@ -109,10 +109,6 @@ def test_repair_that_waits_holds_up_no_detection(lanes: Lanes, airflow: AirflowR
         assert airflow.wait_for_run("repair_failed_windows", run, 300)["state"] == "success"
     pause_when_all_have_ended(airflow, "repair_failed_windows")
     assert (list_states(slow), list_states(other)) == (["certified"], ["certified"])
-
-
-def count_twice(lane: Lane) -> None:
-    land_twice(lane, [event(1)])
 
 
 def set_slots(airflow: AirflowRest, slots: int) -> None:

@@ -8,20 +8,18 @@ from collections.abc import Callable
 import pytest
 from tests.integration.compaction import (
     EACH,
-    FIVE_PAST,
-    NOON,
     expire_text,
     list_states,
     make_certified_lane,
     read_compacted,
     spoil_rows,
 )
-from tests.integration.events import event
+from tests.integration.events import FIVE_PAST, NOON, event
 from tests.integration.extras import accept_loss, repair
 from tests.integration.lane import Lane, Lanes
 from tests.integration.other_ledger import copy_ledger
 from tests.integration.planted_failures import expire, lose_ledger, minutes
-from tests.integration.program import as_json, run
+from tests.integration.program import as_json, run, succeed
 
 from onceover.errors import UsageError
 
@@ -40,8 +38,7 @@ def restore(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def take_over() -> None:
         monkeypatch.setenv("ONCEOVER_POSTGRES", backup)
-        done = run("ledger", "take-root", lane.name, "--reason", "restored from a backup")
-        assert done.returncode == 0, done.stderr
+        succeed("ledger", "take-root", lane.name, "--reason", "restored from a backup")
 
     return take_over
 
@@ -50,7 +47,7 @@ def block_all(lane: Lane) -> None:
     """Do what schedules do with windows whose text is gone: sweep, and three repairs that fail."""
     assert len(lane.sweep().differing) == 2
     for _ in range(3):
-        assert len(lane.repair(lane.detect().request_id or 0).failed) == 2
+        assert len(lane.repair_detected().failed) == 2
     assert list_states(lane) == ["blocked", "blocked"]
 
 
@@ -67,9 +64,9 @@ def test_file_compacted_after_the_backup_is_taken_over(lane: Lane, restore: Call
     assert (lane.sweep().differing, list_states(lane)) == ((), ["certified", "certified"])
 
     spoil_rows(lane)
-    assert len(lane.repair(lane.detect(minutes(0, 10), force=True).request_id or 0).confirmed) == 2
+    assert len(lane.repair_detected(minutes(0, 10), force=True).confirmed) == 2
     assert lane.aggregates() == right, "rebuilt from the compacted files alone"
-    assert lane.verify(NOON)["equal"]
+    assert lane.verify(0)["equal"]
 
 
 def test_damaged_compacted_file_is_not_taken_over(lane: Lane, restore: Callable[[], None]) -> None:
@@ -95,7 +92,7 @@ def test_late_text_beside_a_found_compacted_file_counts_too(lane: Lane, restore:
     assert [one.found for one in lane.compact()] == [True, True]
     lane.land([event(6, "late")])
     assert lane.detect().certified == 2
-    assert all(lane.verify(start)["equal"] for start in (NOON, FIVE_PAST))
+    assert all(lane.verify(minute)["equal"] for minute in (0, 5))
     assert [lane.aggregates()[(minute, "late")][0] for minute in (0.0, 5.0)] == [1_500, 1]
 
 
@@ -111,9 +108,8 @@ def test_windows_that_expired_after_the_backup_are_declared(lane: Lane, restore:
     lane.store().remove(lane.layout.expired_windows)  # as if a person had deleted the files
     refused = run("retention", lane.name, "--adopt-missing")
     assert (refused.returncode, "needs a reason" in refused.stderr) == (2, True)
-    done = run("retention", lane.name, "--adopt-missing", "--reason", "restored from Tuesday's backup")
-    assert done.returncode == 0, done.stderr
-    assert "2 windows declared expired" in done.stdout
+    said = succeed("retention", lane.name, "--adopt-missing", "--reason", "restored from Tuesday's backup")
+    assert "2 windows declared expired" in said
     assert list_states(lane) == ["expired", "expired"]
     assert lane.files().expired.read() == {NOON, FIVE_PAST}
     explained = lane.explain_text(0)

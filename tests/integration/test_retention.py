@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from psycopg.types.json import Jsonb
-from tests.integration.compaction import FIVE_PAST, NOON
-from tests.integration.events import event
+from tests.integration.compaction import carry_out_all
+from tests.integration.events import FIVE_PAST, NOON, event
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import append, backdate, land_twice
 from tests.integration.planted_failures import expire as expire_log
@@ -52,11 +52,6 @@ def mark_due(lane: Lane) -> int:
         )
 
 
-def carry_out_all(lane: Lane) -> int:
-    with lane.ledger() as ledger, drivers.as_driver(ledger, lane.name, "test") as epoch:
-        return carry_out(ledger, epoch, lane.files())
-
-
 def change_noon(lane: Lane) -> None:
     change = 'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s'
     lane.query(change, [lane.name, NOON])
@@ -89,7 +84,7 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
     assert lane.files().expired.read() == {NOON, FIVE_PAST}, "a rebuilt ledger knows them"
     detection = lane.detect()
     assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:10Z"]
-    lane.repair(detection.request_id or 0)
+    lane.repair(detection.request_id)
     assert list_states(lane) == ["expired", "expired", "certified"]
     assert {key: value for key, value in lane.aggregates().items() if key[0] != 10} == {
         key: value for key, value in before.items() if key[0] != 10
@@ -137,7 +132,7 @@ def test_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> Non
 
 @pytest.mark.rare
 def test_killed_expiry_resumes_between_its_steps(lane: Lane) -> None:
-    lane.files().set_aside(lane.layout.window_file(NOON), mark_due(lane))  # and the driver dies before noting that
+    lane.files().set_aside(lane.window_file(0), mark_due(lane))  # and the driver dies before noting that
     change_noon(lane)
     lane.turn()
     assert {name for name in list_files(lane) if "expired" not in name} == {"2026-03-01/1210.log"}
@@ -155,7 +150,7 @@ def fail_to_expire(*_: object) -> int:
 def test_late_record_in_a_moved_file_is_brought_back(
     lane: Lane, monkeypatch: pytest.MonkeyPatch, *, is_recorded: bool
 ) -> None:
-    path = lane.layout.window_file(NOON)
+    path = lane.window_file(0)
     noon = mark_due(lane)
     lane.produce([event(2)])
     with monkeypatch.context() as patch:
@@ -170,7 +165,7 @@ def test_late_record_in_a_moved_file_is_brought_back(
     carry_out_all(lane)
     assert "2026-03-01/1200.log" in list_files(lane)
     assert lane.files().expired.read() == {FIVE_PAST}
-    lane.repair(lane.detect().request_id or 0)
+    lane.repair_detected()
     assert list_states(lane)[0] == "certified"
     assert lane.aggregates()[(0.0, "a")][0] == 2
     assert lane.query("SELECT state FROM onceover.expiry WHERE expiry_id = %s", [noon]) == [{"state": "dropped"}]
@@ -182,14 +177,14 @@ def test_kept_file_cannot_be_moved_by_a_paused_driver(lane: Lane, *, is_barred: 
     append(lane, 0, b"bytes that no landing accounts for\n")
     noon = mark_due(lane)
     if is_barred:
-        assert lane.files().bar_aside(lane.layout.window_file(NOON), noon)
+        assert lane.files().bar_aside(lane.window_file(0), noon)
     carry_out_all(lane)
     assert list_states(lane)[0] == "closed", "its file holds more than was certified, so it is judged again"
     assert lane.files().expired.read() == {FIVE_PAST}
     with pytest.raises(TerminalError, match=r"cannot be moved aside: .* is taken"):
-        lane.files().set_aside(lane.layout.window_file(NOON), noon)
+        lane.files().set_aside(lane.window_file(0), noon)
     assert "2026-03-01/1200.log" in list_files(lane)
-    lane.repair(lane.detect().request_id or 0)
+    lane.repair_detected()
     assert list_states(lane)[0] == "certified"
 
 

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -24,7 +23,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourcePatternType,
     ResourceType,
 )
-from tests.integration.events import EVENTS, event
+from tests.integration.events import event, fill_toml
+from tests.integration.program import ONCEOVER
 from tests.integration.secure_kafka import PASSWORD, USER, SecureKafka, open_secure_kafka
 
 from onceover.cli.doctor import check_kafka
@@ -65,9 +65,7 @@ def pipeline(secure: tuple[SecureKafka, Path]) -> Iterator[str]:
         producer.produce(name, event(n))
     assert producer.flush(30) == 0
     toml = pipelines_folder() / f"{name}.toml"
-    text = EVENTS.format(topic=name, minutes=5, most=1000, idle_after="1ms", first_start="earliest",
-                         offset_store="kafka", more="")  # fmt: skip
-    toml.write_text(text + SECURE.format(user=USER, authority=authority))
+    toml.write_text(fill_toml(name, more=SECURE.format(user=USER, authority=authority)))
     yield name
     toml.unlink()
 
@@ -80,18 +78,13 @@ def password_file(folder: Path, password: str, mode: int = 0o600) -> Iterator[di
     yield {"ONCEOVER_KAFKA_SASL_PASSWORD_FILE": str(file)}
 
 
-def command(*arguments: str) -> list[str]:
-    return [str(Path(sys.executable).with_name("onceover")), *arguments]
-
-
-def test_sasl_ingest_reads_commits_and_logs_no_password(
-    secure: tuple[SecureKafka, Path], pipeline: str, tmp_path: Path
-) -> None:
-    log = tmp_path / "ingest.log"
-    with password_file(tmp_path, PASSWORD) as named, log.open("wb") as output:
-        environment = {**os.environ, **named, "ONCEOVER_KAFKA": secure[0].secure_address}
-        ingest = subprocess.Popen(command("ingest", pipeline), stdout=output, stderr=subprocess.STDOUT, env=environment)
-        seen: set[str] = set()
+def ingest_all(pipeline: str, log: Path, environment: dict[str, str]) -> set[str]:
+    """Run an ingest until all is read; return the arguments of the processes that it started."""
+    seen: set[str] = set()
+    with log.open("wb") as output:
+        ingest = subprocess.Popen(
+            [ONCEOVER, "ingest", pipeline], stdout=output, stderr=subprocess.STDOUT, env=environment
+        )
 
         def is_read() -> bool:
             assert ingest.poll() is None, log.read_text()
@@ -105,8 +98,18 @@ def test_sasl_ingest_reads_commits_and_logs_no_password(
         finally:
             ingest.send_signal(signal.SIGTERM)
         assert ingest.wait(60) == 0
+    return seen
+
+
+def test_sasl_ingest_reads_commits_and_logs_no_password(
+    secure: tuple[SecureKafka, Path], pipeline: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "ingest.log"
+    with password_file(tmp_path, PASSWORD) as named:
+        environment = {**os.environ, **named, "ONCEOVER_KAFKA": secure[0].secure_address}
+        seen = ingest_all(pipeline, log, environment)
         offsets = subprocess.run(
-            command("offsets", pipeline, "show"), capture_output=True, text=True, check=True, env=environment
+            [ONCEOVER, "offsets", pipeline, "show"], capture_output=True, text=True, check=True, env=environment
         )
     assert any("py4j" in word or "SparkSubmit" in word for word in seen), "the JVM's arguments were among them"
     assert not [word for word in (*seen, log.read_text(), offsets.stdout) if PASSWORD in word]
@@ -158,13 +161,7 @@ def test_rights_to_read_and_describe_a_topic_are_enough(
         (note,) = (each for each in check_kafka([context.pipeline]) if "Configs" in each.what)
         assert (note.state, f"{grant} DescribeConfigs --topic {pipeline}`" in note.what) == ("note", True)
     log = tmp_path / "ingest.log"
-    with log.open("wb") as output:
-        ingest = subprocess.Popen(command("ingest", pipeline), stdout=output, stderr=subprocess.STDOUT)
-        try:
-            wait_for(lambda: "every window closed" in log.read_text(), 180, "ingest to read all")
-        finally:
-            ingest.send_signal(signal.SIGTERM)
-        assert ingest.wait(60) == 0
+    ingest_all(pipeline, log, dict(os.environ))
     assert log.read_text().count(f"{grant} DescribeConfigs --topic {pipeline}`") == 1
     assert "authorization" not in log.read_text().replace("Topic authorization failed", "", 1)
 
@@ -192,7 +189,7 @@ def test_sasl_mistake_is_reported_in_one_line(
     with password_file(tmp_path, password, mode) as named:
         environment = {**os.environ, **named, "ONCEOVER_KAFKA": secure[0].secure_address}
         done = subprocess.run(
-            command("ingest", pipeline), capture_output=True, text=True, check=False, env=environment, timeout=120
+            [ONCEOVER, "ingest", pipeline], capture_output=True, text=True, check=False, env=environment, timeout=120
         )
     assert done.returncode != 0
     assert says in done.stderr

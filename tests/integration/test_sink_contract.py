@@ -10,8 +10,8 @@ from functools import partial
 import pytest
 from tests.integration import test_main_path as main_path
 from tests.integration.events import event
+from tests.integration.kills import find_kinds, ingest_under_kills, kill_after
 from tests.integration.lane import Lanes
-from tests.integration.sink_kills import find_kinds, ingest_under_kills, kill_after
 
 from onceover.fault_points import FaultPoint, Step
 from onceover.ingest import sinks
@@ -67,8 +67,8 @@ def test_main_path_passes_on_a_sink_registered_here(third: Lanes, run: Callable[
 def test_sink_under_kills_loses_nothing_and_is_repaired(third: Lanes, sink: str) -> None:
     lane = third(more=f'sink = "{sink}"')
     sent = ingest_under_kills(lane) // 2
-    assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
-    assert len(lane.repair(lane.detect().request_id or 0).confirmed) == 2
+    assert set(lane.ids()) == lane.log().keys()
+    assert len(lane.repair_detected().confirmed) == 2
     assert lane.aggregates() == {(0.0, "a"): (sent, sent, 1), (5.0, "a"): (sent, sent, 1)}
     used = lane.query("SELECT DISTINCT sink FROM onceover.batch WHERE pipeline = %s", [lane.name])
     assert [row["sink"] for row in used] == [sink]

@@ -6,9 +6,9 @@ import re
 
 import pytest
 from tests.integration.events import event
+from tests.integration.kills import MISCOUNTED, TRANSACTIONAL, find_kinds, ingest_under_kills, kill_after
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import lose_ledger
-from tests.integration.sink_kills import MISCOUNTED, TRANSACTIONAL, find_kinds, ingest_under_kills, kill_after
 
 from onceover.errors import TransientError, UsageError
 from onceover.fault_points import Step
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.stack
 
 def require_right(lane: Lane, sent: int) -> None:
     assert lane.aggregates() == {(0.0, "a"): (sent // 2, sent // 2, 1), (5.0, "a"): (sent // 2, sent // 2, 1)}
-    assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
+    assert set(lane.ids()) == lane.log().keys()
 
 
 def marks_of(store: str) -> tuple[pytest.MarkDecorator, ...]:
@@ -38,7 +38,7 @@ def test_transactional_sink_counts_once_whenever_it_is_killed(over: Lanes, store
     assert not find_kinds(lane) & MISCOUNTED, "nothing has landed or was counted twice"
     assert find_kinds(lane) == {Kind.UNACCOUNTED_BYTES}, "lines of killed appends wait in raw for a repair"
     detection = lane.detect()
-    assert len(lane.repair(detection.request_id or 0).confirmed) == 2
+    assert len(lane.repair(detection.request_id).confirmed) == 2
     require_right(lane, sent)
 
 
@@ -76,7 +76,7 @@ def test_transactional_hole_counts_once(lanes: Lanes) -> None:
     with lane.driver() as driver:
         driver._offsets.store.save({0: 15}, "")  # the offset ran ahead: a hole
         driver.turn()
-    lane.repair(lane.detect().request_id or 0)
+    lane.repair_detected()
     lane.ingest()
     assert lane.aggregates() == {(0.0, "a"): (15, 15, 1), (5.0, "a"): (5, 5, 1)}
     assert "transactional sink" in lane.explain_text(0)
@@ -105,7 +105,7 @@ def test_other_sink_holds_from_the_next_batch(lanes: Lanes) -> None:
     lane.toml.write_text(lane.toml.read_text().replace("[ingest]", f"[ingest]\n{TRANSACTIONAL}"))
     lane.ingest()
     assert find_kinds(lane) == {Kind.AGGREGATE_MISMATCH, Kind.UNACCOUNTED_BYTES}
-    assert len(lane.repair(lane.detect().request_id or 0).confirmed) == 2
+    assert len(lane.repair_detected().confirmed) == 2
     require_right(lane, 10)
 
 

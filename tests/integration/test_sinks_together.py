@@ -3,18 +3,16 @@ reads in Kafka's log."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.integration.cut_logs import land_and_cut
 from tests.integration.events import event
 from tests.integration.extras import repair
+from tests.integration.kills import MISCOUNTED, TRANSACTIONAL, Killed, KillPoint, Meanwhile, find_kinds, kill_after
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, skip_to
 from tests.integration.releases import accept_nameless, compute_expected, make_nameless, open_release, release
-from tests.integration.sink_kills import MISCOUNTED, TRANSACTIONAL, Killed, KillPoint, find_kinds, kill_after
 
-from onceover.fault_points import AnyStep, FaultPoint, RepairStep, Step
+from onceover.fault_points import RepairStep, Step
 from onceover.ledger import repair_requests
 from onceover.ledger.drivers import as_driver
 from onceover.repair.groups import repair_groups
@@ -79,7 +77,7 @@ def test_hole_under_kills_counts_once(lanes: Lanes, store: str) -> None:
         before = lane.aggregates()
         kill_after(lane, step)  # a driver's turn reads what a request wants
         assert (lane.aggregates() == before) == (step is not Step.LANDED), step
-    lane.repair(detection.request_id or 0)
+    lane.repair(detection.request_id)
     lane.ingest()
     require_certified(lane, 2)
 
@@ -99,24 +97,6 @@ def test_cut_log_under_kills_is_read_again_once(lanes: Lanes, stack: Stack) -> N
     assert (lane.aggregates(), count_certified(lane)) == (both, 2)
 
 
-class Beside(FaultPoint):
-    """Something that happens once the repair is at this step."""
-
-    def __init__(self, step: RepairStep, action: Callable[[], None]) -> None:
-        super().__init__(step)
-        self.action = action
-
-    def stop_after(self, step: AnyStep) -> None:
-        if step is self.step:
-            self._seen += 1
-            if self._seen == 1:
-                self.action()
-
-    @property
-    def has_fired(self) -> bool:
-        return self._seen > 0
-
-
 @pytest.mark.parametrize("at", [RepairStep.CLAIMED, RepairStep.STAGED])
 def test_repair_beside_killed_batches_publishes_nothing_stale(lanes: Lanes, at: RepairStep) -> None:
     lane = lanes(more=TRANSACTIONAL)
@@ -131,7 +111,7 @@ def test_repair_beside_killed_batches_publishes_nothing_stale(lanes: Lanes, at: 
             kill_after(lane, step)
         lane.ingest()
 
-    beside = Beside(at, ingest_under_kills)
+    beside = Meanwhile(at, ingest_under_kills)
     with lane.open() as context:
         request = repair_requests.read_request(context.ledger, lane.name, request_id)
         repair_groups(lane.spark, context, context.read_registration(), request, beside)

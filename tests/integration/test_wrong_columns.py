@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.integration.events import NOON_MS, event
+from tests.integration.events import event
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import minutes
 from tests.integration.releases import accept_nameless, make_nameless, release
 from tests.raw_lines import encode_append
 
 from onceover import __version__
-from onceover.model.window import from_ms
 from onceover.spark.session import read_zone_data
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
@@ -23,26 +22,26 @@ def test_verify_evaluates_the_values_that_a_repair_does_not(lanes: Lanes) -> Non
     lane.land([event(n, amount=n) for n in range(5)])
     lines = [line for _, line in lane.lines()]
     wrong = replace(lines[4], columns=tuple(b"9" if column == b"4" else column for column in lines[4].columns or ()))
-    path = lane.layout.window_file(from_ms(NOON_MS))
+    path = lane.window_file(0)
     lane.overwrite(path, encode_append(*lines[:4], wrong))
-    assert len(lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).confirmed) == 1
+    assert len(lane.repair_detected(minutes(0, 5), force=True).confirmed) == 1
     assert lane.aggregates() == {(0.0, "a"): (5, 15, 9)}
     rests_on = lane.explain(0)["certificate_rests_on"]
     assert (rests_on["by_columns"], rests_on["by_value"]) == (5, 0)
     assert "5 records counted by the columns in their lines" in lane.explain_text(0)
-    (difference,) = lane.verify(from_ms(NOON_MS))["differences"]
+    (difference,) = lane.verify(0)["differences"]
     assert difference == "aggregates: 2 rows differ from what raw says: + (a,5,10,4); - (a,5,15,9)"
-    assert len(lane.repair(lane.detect(minutes(0, 5), by_value=True).request_id or 0).confirmed) == 1
+    assert len(lane.repair_detected(minutes(0, 5), by_value=True).confirmed) == 1
     assert_counted_by_value(lane)
     lane.land([event(4)])
-    assert len(lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).confirmed) == 1
+    assert len(lane.repair_detected(minutes(0, 5), force=True).confirmed) == 1
     assert lane.aggregates() == {(0.0, "a"): (6, 11, 4)}, "a later repair does not believe the columns again"
-    assert lane.verify(from_ms(NOON_MS))["equal"]
+    assert lane.verify(0)["equal"]
 
 
 def assert_counted_by_value(lane: Lane) -> None:
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
-    assert lane.verify(from_ms(NOON_MS))["equal"]
+    assert lane.verify(0)["equal"]
     rests_on = lane.explain(0)["certificate_rests_on"]
     assert (rests_on["by_columns"], rests_on["by_value"]) == (0, 5)
     assert "0 records counted by the columns in their lines, and 5 by their Kafka values" in lane.explain_text(0)
@@ -72,7 +71,7 @@ def test_explain_names_what_evaluated_the_records(lanes: Lanes) -> None:
 
     lines = [line for name, line in lane.lines() if "quarantine" not in name]
     without = replace(lines[0], columns=None)
-    lane.overwrite(lane.layout.window_file(from_ms(NOON_MS)), encode_append(without, *lines[1:]))
+    lane.overwrite(lane.window_file(0), encode_append(without, *lines[1:]))
     rows = lane.aggregates()
     assert (repair(lane), lane.aggregates()) == ((0, 5), rows)
     assert "0 records counted by the columns in their lines, and 5 by their Kafka values; " in lane.explain_text(0)
@@ -80,7 +79,7 @@ def test_explain_names_what_evaluated_the_records(lanes: Lanes) -> None:
 
 def repair(lane: Lane) -> tuple[int, int]:
     """Repair the window, and return how many of its records count by columns, and by their values."""
-    done = lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0)
+    done = lane.repair_detected(minutes(0, 5), force=True)
     assert (len(done.confirmed), done.failed) == (1, ())
     rests_on = lane.explain(0)["certificate_rests_on"]
     return rests_on["by_columns"], rests_on["by_value"]

@@ -4,12 +4,11 @@ absent. tests/integration checks the events of a real repair."""
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.airflow_home import DAGS
+from tests.programs import run_python
 
 from onceover_airflow.operators.repair import RepairOperator
 
@@ -53,11 +52,7 @@ print("listeners", len(OpenLineageProviderPlugin.listeners))
 def last_line(program: str, *arguments: str, **settings: str) -> str:
     """The last line that a Python process of its own prints."""
     environment = {name: value for name, value in os.environ.items() if "OPENLINEAGE" not in name} | settings
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()[-1]
+    return run_python("-c", program, *arguments, environment=environment).splitlines()[-1]
 
 
 def test_dags_load_and_repair_without_the_lineage_provider(project: Path) -> None:

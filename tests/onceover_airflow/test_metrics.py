@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.programs import run_python
 
 pytestmark = pytest.mark.airflow
 
@@ -38,7 +37,7 @@ def sent(project: Path, **settings: str) -> list[str]:
             "AIRFLOW__METRICS__STATSD_PORT": str(listening.getsockname()[1]),
             **settings,
         }
-        subprocess.run([sys.executable, "-c", CONFIRM], env=environment, timeout=120, check=True)
+        run_python("-c", CONFIRM, environment=environment)
         listening.setblocking(False)
         arrived = []
         while True:

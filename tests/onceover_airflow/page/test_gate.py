@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import Mount
+from tests.hostile.routes import fill
 from tests.onceover_airflow.page.conftest import Visit
 
 # Airflow warns of its own database and of its auth manager for trials.
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("default")]
-
-FILLED = {
-    "pipeline": "flights",
-    "window": "2013-01-05T14:00Z",
-    "request_id": "7",
-    "dag_id": "repair_on_call",
-    "run_id": "manual__2013-01-05T14:00:00+00:00",
-}
 
 
 def list_routes(outer: FastAPI) -> list[APIRoute]:
@@ -28,10 +19,6 @@ def list_routes(outer: FastAPI) -> list[APIRoute]:
     routes = mount.app.routes
     assert all(isinstance(each, APIRoute) for each in routes), "a mount or a plain route has no gate"
     return [each for each in routes if isinstance(each, APIRoute)]
-
-
-def fill(path: str) -> str:
-    return "/onceover" + re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: FILLED[found[1]], path)
 
 
 def is_json(path: str) -> bool:
@@ -49,7 +36,7 @@ def test_route_without_a_session_is_401_or_leads_to_login(
     page_app: FastAPI, visit: Visit, role: str | None, seconds: int
 ) -> None:
     for route in list_routes(page_app):
-        answer = visit(role, seconds).get(fill(route.path) + "?a=1")
+        answer = visit(role, seconds).get(fill(f"/onceover{route.path}", 0) + "?a=1")
         if is_json(route.path):
             assert answer.status_code == 401, route.path
         else:
@@ -63,19 +50,19 @@ def test_route_with_forged_session_is_403(page_app: FastAPI, visit: Visit) -> No
     head, body, signature = client.cookies["_token"].split(".")
     client.cookies.set("_token", f"{head}.{body}.{signature[::-1]}")
     for route in list_routes(page_app):
-        assert client.get(fill(route.path)).status_code == 403, route.path
+        assert client.get(fill(f"/onceover{route.path}", 0)).status_code == 403, route.path
 
 
 @pytest.mark.parametrize("role", ["viewer", "user", "admin"])
 def test_route_with_session_is_behind_no_further_gate(role: str, page_app: FastAPI, visit: Visit) -> None:
     for route in list_routes(page_app):
-        assert visit(role).get(fill(route.path)).status_code in (200, 404, 422, 503), route.path
+        assert visit(role).get(fill(f"/onceover{route.path}", 0)).status_code in (200, 404, 422, 503), route.path
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_route_refuses_every_other_method(method: str, page_app: FastAPI, visit: Visit) -> None:
     for route in list_routes(page_app):
-        assert visit("admin").request(method, fill(route.path)).status_code == 405, route.path
+        assert visit("admin").request(method, fill(f"/onceover{route.path}", 0)).status_code == 405, route.path
 
 
 @pytest.mark.parametrize("path", ["docs", "redoc", "openapi.json", "docs/oauth2-redirect", "nothing/of/this"])
@@ -86,6 +73,6 @@ def test_documentation_of_fastapi_is_off(path: str, visit: Visit) -> None:
 def test_every_answer_forbids_foreign_scripts(page_app: FastAPI, visit: Visit) -> None:
     for role in (None, "admin"):
         for route in list_routes(page_app):
-            headers = visit(role).get(fill(route.path)).headers
+            headers = visit(role).get(fill(f"/onceover{route.path}", 0)).headers
             assert "default-src 'self'" in headers["content-security-policy"]
             assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")

@@ -9,7 +9,7 @@ from tests.protocol.raw.lines import Lines, Record, shown, shown_record
 
 
 class Event(StrEnum):
-    """Everything that can happen; the first group are faults and the producer's doing."""
+    """Everything that can happen; the first group are faults, the producer's doing, and a person's release."""
 
     PRODUCED = "produced"
     EXPIRED = "log expires up to"
@@ -24,6 +24,7 @@ class Event(StrEnum):
     FOREIGN_APPENDED = "a line of another log is appended to"
     RAW_EXPIRED = "retention takes the raw of"
     FILE_LOST = "raw loses the file of"
+    RELEASE_BEGUN = "PERSON has a release append"
     RELEASE_KILLED = "release killed"
     LANDINGS_DELETED = "landings are deleted of"
     REBUILD_KILLED = "rebuild killed"
@@ -50,7 +51,6 @@ class Event(StrEnum):
     READ_AGAIN = "what was lost is read again for"
     GIVEN_UP = "PERSON gives up for"
     DECIDED = "PERSON decides, as two versions evaluated and none landed,"
-    RELEASE_BEGUN = "PERSON has a release append"
     RELEASE_LANDED = "release lands"
     CLAIMED = "repair claims"
     SCANNED = "repair freezes and reads"

@@ -11,12 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from tests.integration.events import NOON_MS, event
+from tests.integration.events import event, moment
 from tests.integration.lane import Lane
-from tests.protocol.raw.kafka_log import read_log
 from tests.protocol.raw.lines import FOREIGN, OFFSETS, WINDOWS, Line, Records, record_of, shown, window_of
-
-from onceover.model.window import from_ms
 
 MINUTES = 30  # between the two windows, so that the second one's records close the first
 BASE = 8  # a record's amount is this to the power of its place, so that a sum shows how often each is counted
@@ -48,7 +45,7 @@ class Held:
 
 
 def start_of(window: int) -> datetime:
-    return from_ms(NOON_MS + window * MINUTES * 60_000)
+    return moment(window * MINUTES)
 
 
 def minute_of(line: Line) -> int:
@@ -71,11 +68,10 @@ def line_of(value: bytes | None) -> Line:
 
 def read_held(lane: Lane, partitions: int) -> Held:
     """Read the topic with so many Kafka partitions, every raw file, the aggregates and the certificates."""
-    log = {line_of(value) for partition in range(partitions) for value in read_log(lane.topic, partition)}
     paths = {f"{lane.layout.raw_root}/{lane.name}/{path}" for path in lane.raw()}
     return Held(
         frozenset(line_of(line.record.value) for _, line in lane.lines()),
-        frozenset(log),
+        frozenset(line_of(value) for _, value in lane.log().values()),
         tuple(lane.layout.window_file(start_of(window)) in paths for window in WINDOWS),
         _read_counted(lane),
         *_read_certified(lane),

@@ -1,9 +1,12 @@
-"""All that may follow a state, and whether it is a fault."""
+"""All that may follow a state, and whether it is a fault; and the world that this makes of a scenario."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import takewhile
 
+from tests.protocol.exploration import World
 from tests.protocol.raw.events import Action, Event
 from tests.protocol.raw.facts import may_work
 from tests.protocol.raw.fault_moves import (
@@ -19,31 +22,12 @@ from tests.protocol.raw.other_moves import detection_moves, person_moves
 from tests.protocol.raw.release_moves import release_moves
 from tests.protocol.raw.repair_moves import repair_moves
 from tests.protocol.raw.retention_moves import retention_moves
+from tests.protocol.raw.right import is_goal, wrong
 from tests.protocol.raw.root_moves import root_moves
 from tests.protocol.raw.state import Move, Scenario, State
 
-FAULTS = frozenset(
-    {
-        Event.PRODUCED,
-        Event.EXPIRED,
-        Event.CUT,
-        Event.LEDGER_LOST,
-        Event.BACKED_UP,
-        Event.RESTORED,
-        Event.CRASHED,
-        Event.TORN,
-        Event.TAKEN_OVER,
-        Event.APPENDED_LATE,
-        Event.FOREIGN_APPENDED,
-        Event.RAW_EXPIRED,
-        Event.FILE_LOST,
-        Event.RELEASE_BEGUN,
-        Event.RELEASE_KILLED,
-        Event.LANDINGS_DELETED,
-        Event.REBUILD_KILLED,
-        Event.UPGRADED,
-    }
-)
+FAULTS = frozenset(takewhile(lambda event: event is not Event.REGISTERED, Event))
+"""The first group of events."""
 
 
 def moves(scenario: Scenario, state: State) -> Iterator[Move]:
@@ -66,3 +50,15 @@ def moves(scenario: Scenario, state: State) -> Iterator[Move]:
 def is_own_move(_: State, action: Action) -> bool:
     """Whether it is what the system and persons do without another fault or record."""
     return action.did not in FAULTS
+
+
+def world_of(scenario: Scenario) -> World[State, Action]:
+    """Return the scenario as a world to be explored."""
+    return World(
+        scenario.start(),
+        partial(moves, scenario),
+        FAULTS,
+        is_own_move,
+        partial(wrong, scenario),
+        partial(is_goal, scenario),
+    )

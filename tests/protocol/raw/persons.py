@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from tests.integration.compaction import carry_out_all
 from tests.integration.lane import Lane
 from tests.integration.planted_failures import minutes
-from tests.integration.program import run
+from tests.integration.program import run, succeed
 from tests.protocol.raw.held import MINUTES, start_of
 from tests.protocol.raw.lines import OFFSETS, WINDOWS, Record
 
 from onceover.detection import holes
 from onceover.errors import UsageError
-from onceover.ledger import drivers, expiries
+from onceover.ledger import expiries
 from onceover.ledger.root import RootRefusedError
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import WindowRange, format_moment
-from onceover.retention.expire import carry_out
 from onceover.retention.rollup import roll_up_batches
 
 _WHY = ("--reason", "a replay")
@@ -29,8 +29,7 @@ def own_root(lane: Lane) -> None:
         if "ledger rebuild" in str(refused):
             lane.rebuild()
         else:
-            done = run("ledger", "take-root", lane.name, *_WHY)
-            assert done.returncode == 0, done.stderr
+            succeed("ledger", "take-root", lane.name, *_WHY)
 
 
 def list_windows() -> WindowRange:
@@ -42,9 +41,7 @@ def expire_raw(lane: Lane, window: int) -> None:
     with lane.ledger() as ledger:
         due = [file for file in expiries.list_expirable(ledger, lane.name, 0) if file.window_start == start_of(window)]
         expiries.mark_expired(ledger, lane.name, due, "test", "a replay")
-        epoch = drivers.acquire(ledger, lane.name, "test")
-        carry_out(ledger, epoch, lane.files())
-        drivers.end_epoch(ledger, epoch)
+    carry_out_all(lane)
 
 
 def roll_up(lane: Lane) -> None:

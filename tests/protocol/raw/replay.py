@@ -20,13 +20,12 @@ from tests.integration.events import NOON_MS
 from tests.integration.lane import Lane
 from tests.integration.ledger_backup import back_up, restore
 from tests.integration.other_ledger import make_ledger
-from tests.integration.planted_failures import minutes, wait_for_lease_end
+from tests.integration.planted_failures import expire, minutes, wait_for_lease_end
 from tests.protocol.raw import persons
 from tests.protocol.raw.dead_append import append_lines
 from tests.protocol.raw.events import Action, Event
 from tests.protocol.raw.facts import frontier
 from tests.protocol.raw.held import MINUTES, Held, find_wrong, list_lines, read_held, value_of
-from tests.protocol.raw.kafka_log import expire_log
 from tests.protocol.raw.lines import FOREIGN, FRAGMENT, OFFSETS, Line, record_of
 from tests.protocol.raw.state import Move, Scenario, State
 from tests.protocol.raw.stepped import Stepped
@@ -83,7 +82,7 @@ class Replay:
                 self._produce(*lines)
             case Event.EXPIRED:
                 partition, offset = divmod(action.record - 1, OFFSETS)  # of the last record that expires
-                expire_log(self.lane.topic, partition, offset + 1)
+                expire(self.lane, offset + 1, partition)
                 self.starts[partition] = offset + 1
             case Event.FILE_LOST:
                 persons.move_away(self.lane, window)

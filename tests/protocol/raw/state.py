@@ -145,21 +145,19 @@ class State(NamedTuple):
     """Everything there is. `born` is the first offset of each Kafka partition that was ever to be read."""
 
     logs: tuple[Log, ...]
-    files: tuple[Lines, ...]
-    marker: int | None  # the ledger that raw names
-    origins: tuple[int, ...] | None  # where reading began, in raw
     stored: tuple[int | None, ...]  # by an offset store outside the ledger
     ledger: Ledger
-    driver: Driver | None
-    repair: Repair | None
-    rebuilding: bool
-    backup: Ledger | None
-    born: tuple[int, ...] | None
     left: Left
+    files: tuple[Lines, ...] = ((), (), ())
+    marker: int | None = None  # the ledger that raw names
+    origins: tuple[int, ...] | None = None  # where reading began, in raw
+    driver: Driver | None = None
+    repair: Repair | None = None
+    rebuilding: bool = False
+    backup: Ledger | None = None
+    born: tuple[int, ...] | None = None
     upgraded: bool = False
-    releasing: tuple[int, int, Line] | None = (
-        None  # a release that has not landed: its window, its place there, its line
-    )
+    releasing: tuple[int, int, Line] | None = None  # until it has landed: its window, its place there, its line
     hung: tuple[tuple[int, Lines], ...] = ()  # appends that a superseded driver may still do
     expired: tuple[bool, ...] = (False, False)  # retention took the window's raw; raw keeps the list
     taken: tuple[Lines, ...] = ((), ())  # what retention took
@@ -195,21 +193,7 @@ class Scenario:
     def start(self) -> State:
         """Empty topic, empty root, empty ledger."""
         count = len(self.records)
-        nothing = Ledger(0, (Partition(),) * count)
-        return State(
-            (Log(),) * count,
-            ((), (), ()),
-            None,
-            None,
-            (None,) * count,
-            nothing,
-            None,
-            None,
-            False,
-            None,
-            None,
-            self.left,
-        )
+        return State((Log(),) * count, (None,) * count, Ledger(0, (Partition(),) * count), self.left)
 
 
 Move = tuple[Action, State]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.protocol.exploration import explore, walked
+from tests.protocol.raw.model import world_of
 from tests.protocol.raw.scenarios import ALL, LARGEST, WALKED
-from tests.protocol.raw.world import world_of
 
 RARELY = (pytest.mark.rare, pytest.mark.largest)
 MOST = 100  # actions of a walk

@@ -7,10 +7,10 @@ from dataclasses import fields
 import pytest
 from _pytest.mark import ParameterSet
 from tests.protocol.exploration import explore
+from tests.protocol.raw.model import world_of
 from tests.protocol.raw.mutants import PRUDENCE, STUCK, WRONG
 from tests.protocol.raw.rules import Rules
 from tests.protocol.raw.scenarios import ALL, LARGEST
-from tests.protocol.raw.world import world_of
 
 
 def mark(rule: str, name: str) -> ParameterSet:

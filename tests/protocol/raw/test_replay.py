@@ -10,12 +10,11 @@ from _pytest.mark import ParameterSet
 from tests.integration.lane import Lane
 from tests.protocol.exploration import explore, walk
 from tests.protocol.raw.events import Event
-from tests.protocol.raw.model import moves
+from tests.protocol.raw.model import moves, world_of
 from tests.protocol.raw.mutants import STUCK, WRONG
 from tests.protocol.raw.replay import Replay, can_follow
 from tests.protocol.raw.scenarios import ALL, WALKED
 from tests.protocol.raw.state import Left, Move, Scenario
-from tests.protocol.raw.world import world_of
 
 pytestmark = pytest.mark.stack
 MOST = 40  # actions of a walk

@@ -1,6 +1,8 @@
-"""Kills of a driver in this process, at each step of a batch, and what detection says of them."""
+"""Kills of a driver in this process at each step of a batch, what detection says of them, and what happens beside."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pytest
 from tests.integration.events import event
@@ -18,11 +20,26 @@ class Killed(Exception):
 
 
 class KillPoint(FaultPoint):
-    """A step after which the driver is gone; what its open transaction did is undone."""
+    """A step after which the process is gone; what its open transaction did is undone."""
 
     def stop_after(self, step: AnyStep) -> None:
         if step is self.step:
             raise Killed
+
+
+class Meanwhile(FaultPoint):
+    """Something that happens once the process is at this step for the `count`-th time, before it goes on."""
+
+    def __init__(self, step: AnyStep, action: Callable[[], object], count: int = 1) -> None:
+        super().__init__(step, count)
+        self.action, self.has_fired = action, False
+
+    def stop_after(self, step: AnyStep) -> None:
+        if step is self.step:
+            self._seen += 1
+            if self._seen == self.count:
+                self.has_fired = True
+                self.action()
 
 
 def kill_after(lane: Lane, step: Step) -> None:
