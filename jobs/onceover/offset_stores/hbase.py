@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 
-import happybase
-from Hbase_thrift import AlreadyExists  # happybase creates this module at its import
-from Hbase_thrift import IOError as HBaseError
-from thriftpy2.thrift import TException
-
-from onceover.errors import UnreachableError
 from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, StoredOffsets, parse_offset
+from onceover.raw.hbase_table import FAILURES, HBaseTable
 
 TABLE = "stream_kafka_offsets"
 FAMILY = "offsets"
 LIVES_SECONDS = 30 * 24 * 3600
 TIMEOUT_SECONDS = 30.0
 """Half of what HBase's own clients wait for an answer by default (`hbase.rpc.timeout`)."""
-_CREATION_SECONDS = 60.0
-_IDLE_SECONDS = 20.0
-"""After which a connection is replaced: a Thrift server closes an idle one, after a minute unless configured."""
 _AHEAD_MS = 5 * 60_000  # a row dated later than this would hide every batch until then
 _DIGITS = 13  # of milliseconds since 1970, until the year 2286: so rows sort by time
 
@@ -32,11 +24,9 @@ class HBaseOffsetStore(OffsetStore):
     """
 
     def __init__(self, thrift: str, group: str, topic: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
-        self._thrift, self._timeout = thrift, timeout
         self._prefix = f"{topic}:{group}:"
         self.place = f"{TABLE} {self._prefix}"
-        self._connection: happybase.Connection | None = None
-        self._used = 0.0
+        self._table = HBaseTable(thrift, TABLE, {FAMILY: {"time_to_live": LIVES_SECONDS}}, timeout)
         self._newest = 0
         self._refused: bytes | None = None  # the key of the damaged row that the last load refused
 
@@ -44,7 +34,7 @@ class HBaseOffsetStore(OffsetStore):
         """See OffsetStore."""
         with self._translate_errors("read"):
             # Backwards from beyond the last key: the first one is the newest.
-            scan = self._table().scan(
+            scan = self._table.open().scan(
                 row_start=f"{self._prefix};".encode(), row_stop=self._prefix.encode(), reverse=True, limit=1
             )
             row = next(scan, None)
@@ -69,49 +59,20 @@ class HBaseOffsetStore(OffsetStore):
         with self._translate_errors("write"):
             columns = {f"{FAMILY}:{p}".encode(): str(offset).encode() for p, offset in offsets.items()}
             if self._refused is not None:  # the damaged row may be dated later than this one
-                self._table().delete(self._refused)
-            self._table().put(f"{self._prefix}{at:0{_DIGITS}d}".encode(), columns)
+                self._table.open().delete(self._refused)
+            self._table.open().put(f"{self._prefix}{at:0{_DIGITS}d}".encode(), columns)
         self._newest, self._refused = at, None
 
     def close(self) -> None:
         """See OffsetStore."""
-        if self._connection is not None:
-            self._connection.close()
-
-    def _table(self) -> happybase.Table:
-        now = time.monotonic()
-        if self._connection is not None and now - self._used > _IDLE_SECONDS:
-            self.close()
-            self._connection = None
-        self._used = now
-        if self._connection is None:
-            connection = self._connect(self._timeout)
-            if TABLE.encode() not in connection.tables():
-                self._create()
-            self._connection = connection
-        return self._connection.table(TABLE)
-
-    def _create(self) -> None:
-        """Create the table, once in a cluster's life; slow, for the master opens a region."""
-        with closing(self._connect(_CREATION_SECONDS)) as connection, suppress(AlreadyExists):
-            connection.create_table(TABLE, {FAMILY: {"time_to_live": LIVES_SECONDS}})
-
-    def _connect(self, timeout: float) -> happybase.Connection:
-        host, _, port = self._thrift.rpartition(":")
-        return happybase.Connection(host, int(port), timeout=int(timeout * 1000))
+        self._table.close()
 
     @contextmanager
     def _translate_errors(self, verb: str) -> Iterator[None]:
         try:
             yield
-        except (TException, HBaseError, OSError) as error:
-            self.close()
-            self._connection = None  # the next call connects again
-            detail = str(getattr(error, "message", "") or error).strip().partition("\n")[0][:120]
-            raise UnreachableError(
-                f"HBase's Thrift server at {self._thrift} did not {verb} {self.place} ({type(error).__name__}: "
-                f"{detail}); start it (`onceover stack up hbase`) or set ONCEOVER_HBASE"
-            ) from error
+        except FAILURES as error:
+            raise self._table.give_up(error, f"{verb} {self.place}") from error
 
 
 def _now() -> int:

@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from time import monotonic
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
 import happybase
-from Hbase_thrift import AlreadyExists, BatchMutation, IllegalArgument, Mutation  # happybase makes this module
-from Hbase_thrift import IOError as HBaseError
-from thriftpy2.thrift import TException
+from Hbase_thrift import BatchMutation, IllegalArgument, Mutation  # happybase makes this module
 
-from onceover.errors import ConfigurationError, OnceoverError, TerminalError, UnreachableError
+from onceover.errors import TerminalError
+from onceover.raw.hbase_table import FAILURES, HBaseTable, describe
 
 TABLE: Final = "onceover_raw"
 _FAMILY: Final = {"max_versions": 1, "bloom_filter_type": "ROW", "block_cache_enabled": True}
 _COLUMN: Final = b"d:b"
-_TIMEOUT_MS: Final = 60_000  # a region that moves to another server is away for some seconds
-_IDLE_SECONDS: Final = 20.0
-"""After which a connection is replaced: a Thrift server closes an idle one, after a minute unless configured."""
+_TIMEOUT_SECONDS: Final = 60.0  # a region that moves to another server is away for some seconds
+_ANSWER: Final = f"answer for table {TABLE}"
 _LENGTHS: Final = b"KeyOnlyFilter(true)"  # a value's length of four bytes in its place
 _SMALL_AT_ONCE: Final = 2000
 _LENGTHS_AT_ONCE: Final = 64  # the region server reads the values, up to 1 MiB each, to tell their lengths
@@ -32,12 +29,12 @@ _REMOVED_AT_ONCE: Final = 1000
 
 
 class Cells:
-    """The table's rows of one value each. Connects at its first use, and again after an error or a pause."""
+    """The table's rows of one value each."""
 
     def __init__(self, thrift: str) -> None:
         self.thrift = thrift
-        self._connection: happybase.Connection | None = None
-        self._used, self._scans = 0.0, 0
+        self._table = HBaseTable(thrift, TABLE, {"d": _FAMILY}, _TIMEOUT_SECONDS)
+        self._scans = 0
 
     def get(self, row: str) -> bytes | None:
         """Return the row's value, None if it is missing."""
@@ -95,7 +92,7 @@ class Cells:
 
     def _scan(self, first: str, end: str, at_once: int, **options: Any) -> Iterator[tuple[str, bytes, int]]:
         with self._translate_errors():
-            scan = self._table.scan(
+            scan = self._open().scan(
                 row_start=_encode(first), row_stop=_encode(end) or None, batch_size=at_once, include_timestamp=True,
                 **options,
             )  # fmt: skip
@@ -110,52 +107,21 @@ class Cells:
 
     @property
     def _client(self) -> Any:
-        return self._table.connection.client
+        return self._open().connection.client
 
-    @property
-    def _table(self) -> happybase.Table:
-        now = monotonic()
-        if self._connection is not None and not self._scans and now - self._used > _IDLE_SECONDS:
-            self._connection.close()
-            self._connection = None
-        self._used = now
-        if self._connection is None:
-            host, _, port = self.thrift.rpartition(":")
-            if not host or not port.isdecimal():
-                raise ConfigurationError(f"ONCEOVER_HBASE={self.thrift!r}: write HOST:PORT of HBase's Thrift server")
-            connection = happybase.Connection(host, int(port), timeout=_TIMEOUT_MS)
-            if TABLE.encode() not in connection.tables():
-                with suppress(AlreadyExists):
-                    connection.create_table(TABLE, {"d": _FAMILY})
-            self._connection = connection
-        return self._connection.table(TABLE)
+    def _open(self) -> happybase.Table:
+        return self._table.open(is_scanned=self._scans > 0)
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except IllegalArgument as error:
-            if "scanner" not in (what := _describe(error)):
+            if "scanner" not in (what := describe(error)):
                 raise TerminalError(f"HBase refused the request: {what}") from error
-            raise self._give_up(error) from error  # it has forgotten a scan that waited for minutes
-        except (TException, HBaseError, OSError) as error:
-            raise self._give_up(error) from error
-
-    def _give_up(self, error: Exception) -> OnceoverError:
-        """Close the connection, so that the next request opens another one; return the error of ours."""
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
-        return UnreachableError(
-            f"HBase's Thrift server at {self.thrift} did not answer for table {TABLE} ({_describe(error)}); start it "
-            "(`onceover stack up hbase`) or set ONCEOVER_HBASE; the log of the region server has more"
-        )
-
-
-def _describe(error: Exception) -> str:
-    message = getattr(error, "message", b"") or str(error)
-    text = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
-    return f"{type(error).__name__}: {text.strip().partition(chr(10))[0][:160]}"
+            raise self._table.give_up(error, _ANSWER) from error  # it has forgotten a scan that waited for minutes
+        except FAILURES as error:
+            raise self._table.give_up(error, _ANSWER) from error
 
 
 def _encode(row: str) -> bytes:

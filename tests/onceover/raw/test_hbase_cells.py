@@ -9,7 +9,7 @@ from typing import Any
 import happybase
 import pytest
 
-from onceover.raw import hbase_cells
+from onceover.raw import hbase_table
 from onceover.raw.hbase_cells import TABLE, Cells
 
 
@@ -37,7 +37,7 @@ class Server:
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     made = Server()
     monkeypatch.setattr(happybase, "Connection", made.connect)
-    monkeypatch.setattr(hbase_cells, "monotonic", lambda: made.now)
+    monkeypatch.setattr(hbase_table, "monotonic", lambda: made.now)
     return made
 
 
