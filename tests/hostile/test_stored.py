@@ -106,8 +106,8 @@ def try_servers(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> dict[str
         f"t:g:{stranger.text()}".encode("utf-8", "replace"),
         {b"offsets:0": stranger.text().encode("utf-8", "replace")},
     )
-    hbase._connection = Mock()
-    hbase._connection.table.return_value.scan.return_value = (each for each in [row])
+    monkeypatch.setattr(hbase, "_table", Mock())
+    hbase._table.open.return_value.scan.return_value = (each for each in [row])  # type: ignore[attr-defined]
     statuses = [(stranger.name(), {"length": 1, "childrenNum": 1, "type": "FILE"}) for _ in range(4)]
     files = WindowFiles("http://127.0.0.1:1", LAYOUT)
     monkeypatch.setattr(files._store, "_client", Mock(list=lambda *_, **__: statuses))
