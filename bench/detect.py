@@ -16,11 +16,11 @@ from bench import large_ledger, month_of_raw, planting
 from bench.large_ledger import LargeLedger
 from bench.table import Row, alternate, middle, runs
 from onceover.config.endpoints import address, home
-from onceover.detection.judgements import Look, judge_windows
+from onceover.detection.look import Look, judge_windows
 from onceover.detection.sweep import sweep_windows
 from onceover.ledger.database import Connection, connect
 from onceover.model.finding_kinds import Kind
-from onceover.observability import snapshot
+from onceover.observability import signals
 from onceover.raw.hdfs import connect_hdfs
 from onceover.raw.layout import Layout
 from onceover.raw.window_files import WindowFiles
@@ -79,7 +79,7 @@ def _year(connection: Connection) -> tuple[list[Row], list[str]]:
 
 def _scrape(connection: Connection) -> float:
     started = time.monotonic()
-    snapshot.read_signals(connection, timedelta(hours=1))
+    signals.read_signals(connection, timedelta(hours=1))
     return time.monotonic() - started
 
 

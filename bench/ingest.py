@@ -34,7 +34,8 @@ from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import connect
 from onceover.model.batch import require_all_landed
 from onceover.model.batch_plan import cut_into_shards
-from onceover.model.contract import Contract, Key, Measure
+from onceover.model.contract import Contract, Key
+from onceover.model.measures import Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
 from onceover.raw.hdfs import connect_hdfs

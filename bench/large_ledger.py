@@ -16,8 +16,9 @@ from psycopg import sql
 
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.database import Connection
-from onceover.model.contract import Column, Columns, Contract, Key, Measure
+from onceover.model.contract import Column, Columns, Contract, Key
 from onceover.model.finding_kinds import Kind
+from onceover.model.measures import Measure
 from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
 from onceover.model.raw_file import CompactedFile
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bench.large_ledger import pipeline
 from bench.ledger_history import COLUMNS, TOPIC_ID, WINDOW, History, piece_of
 from onceover.detection.certify import certify_from_ledger
-from onceover.detection.judgements import judge_windows
+from onceover.detection.look import judge_windows
 from onceover.ledger import batches, drivers, frontiers, increments
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.database import Connection

@@ -21,8 +21,9 @@ from hdfs import InsecureClient
 from onceover.lines.contract_names import name_contracts
 from onceover.lines.frame import Framed, add_value, frame_content, join_head
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
-from onceover.model.contract import Contract, Contracts, Key, Measure
+from onceover.model.contract import Contract, Contracts, Key
 from onceover.model.digest import Digest
+from onceover.model.measures import Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import to_ms
 from onceover.raw.frozen_file import FrozenText

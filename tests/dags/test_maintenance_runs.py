@@ -13,10 +13,10 @@ from onceover.context import PipelineContext
 from onceover.detection import sweep
 from onceover.detection.sweep import SweepResult
 from onceover.errors import TerminalError
+from onceover.retention import expire as expiring
 from onceover.retention import rollup
-from onceover.retention import service as retention_service
+from onceover.retention.expire import ExpiryDue, ExpiryResult
 from onceover.retention.rollup import RollupResult
-from onceover.retention.service import ExpiryDue, ExpiryResult
 
 # Airflow starts its own API inside this process, and its libraries warn each other there.
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("default")]
@@ -74,14 +74,12 @@ def test_retention_of_one_pipeline_fails_without_delaying_others(
 ) -> None:
     went: list[tuple[str, str, str]] = []
 
-    def expire(
-        context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: retention_service.Say
-    ) -> ExpiryResult:
+    def expire(context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: expiring.Say) -> ExpiryResult:
         went.append((context.name, who, why))
         return ExpiryResult(0, 0)
 
-    monkeypatch.setattr(retention_service, "plan_expiry", lambda context: ExpiryDue(context.name, 1, (), 0))
-    monkeypatch.setattr(retention_service, "expire", expire)
+    monkeypatch.setattr(expiring, "plan_expiry", lambda context: ExpiryDue(context.name, 1, (), 0))
+    monkeypatch.setattr(expiring, "expire", expire)
     joined: list[tuple[str, bool]] = []
 
     def roll_up_batches(context: PipelineContext, *, dry_run: bool) -> RollupResult:

@@ -20,7 +20,7 @@ from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
 from onceover.observability.metrics import METRICS
-from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, Signals
+from onceover.observability.signals import DriverState, KafkaPartitionProgress, Signals
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy" / "alerts.yml"

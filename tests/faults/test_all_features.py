@@ -14,7 +14,7 @@ from tests.faults.walked import EVERY, Walk, release_all
 from tests.integration.compaction import list_states
 from tests.integration.lane import Lanes
 
-from onceover.ledger.actions import list_takings
+from onceover.ledger.takings import list_takings
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 SEEDS = [int(seed) for seed in os.environ.get("ONCEOVER_WALK_SEEDS", "11").split()]

@@ -24,8 +24,8 @@ from tests.integration.planted_failures import (
 )
 from tests.integration.program import ONCEOVER, run
 
-from onceover.ledger.actions import list_takings, take_windows
 from onceover.ledger.root import RootRefusedError
+from onceover.ledger.takings import list_takings, take_windows
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]

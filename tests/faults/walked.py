@@ -17,7 +17,7 @@ from tests.integration.planted_failures import list_gaps, minutes, replay, skip_
 from tests.integration.releases import accept_nameless, make_nameless, release
 
 from onceover.fault_points import RepairStep, Step
-from onceover.ledger.actions import list_takings, take_windows
+from onceover.ledger.takings import list_takings, take_windows
 from onceover.ledger.windows import WindowState, list_windows
 
 LENGTH = 5  # minutes of a window

@@ -15,7 +15,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from tests.onceover.spark.contracts import interpret_values, make_contract
 
-from onceover.model.contract import Key, Measure
+from onceover.model.contract import Key
+from onceover.model.measures import Measure
 
 pytestmark = pytest.mark.spark
 

@@ -16,7 +16,7 @@ from onceover.ledger import expiries
 from onceover.ledger.drivers import as_driver
 from onceover.ledger.windows import list_windows
 from onceover.model.raw_file import COMPACTED
-from onceover.retention.expire import carry_out
+from onceover.retention.removal import carry_out
 
 EACH = 300
 HEADERS: list[tuple[str, bytes | None]] = [("h", b"\xff\n"), ("h", None)]

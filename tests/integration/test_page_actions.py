@@ -14,7 +14,7 @@ from tests.integration.page_scene import FIRST, HOSTILE, Scene
 from tests.integration.page_visits import FOLLOWED_MS, Visit, repair_on_page
 
 from onceover.config.endpoints import address
-from onceover.ledger.actions import list_takings, take_windows
+from onceover.ledger.takings import list_takings, take_windows
 from onceover.model.window import WindowRange
 from onceover_local.airflow_rest import AirflowRest, wait_for
 

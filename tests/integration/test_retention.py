@@ -16,8 +16,8 @@ from onceover.ledger import drivers, expiries, frontiers
 from onceover.ledger.certificates import read_certificate
 from onceover.model.window import WindowRange
 from onceover.repair import revisions
-from onceover.retention import expire
-from onceover.retention.expire import carry_out
+from onceover.retention import removal
+from onceover.retention.removal import carry_out
 
 pytestmark = pytest.mark.stack
 
@@ -154,7 +154,7 @@ def test_late_record_in_a_moved_file_is_brought_back(
     noon = mark_due(lane)
     lane.produce([event(2)])
     with monkeypatch.context() as patch:
-        patch.setattr(expire, "carry_out", fail_to_expire)
+        patch.setattr(removal, "carry_out", fail_to_expire)
         lane.ingest()
     lane.files().expired.add([NOON])
     lane.files().set_aside(path, noon)  # by a driver that was paused before, and is fenced since

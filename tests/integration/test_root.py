@@ -31,7 +31,7 @@ from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.root_marker import RootMarker
 from onceover.model.root_ownership import RootProblem
-from onceover.retention.service import ExpiryDue, expire
+from onceover.retention.expire import ExpiryDue, expire
 
 pytestmark = pytest.mark.stack
 

@@ -10,7 +10,7 @@ import pytest
 from tests.integration.lane import Lanes
 from tests.integration.planted_failures import land_twice
 
-from onceover.observability.snapshot import read_signals
+from onceover.observability.signals import read_signals
 
 pytestmark = pytest.mark.stack
 SALES = """

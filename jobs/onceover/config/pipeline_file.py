@@ -12,7 +12,8 @@ from pydantic.fields import FieldInfo
 
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.config.pipeline_tables import ContractTable, PipelineTable, list_skipped_measures
-from onceover.model.contract import Contract, Key, Measure
+from onceover.model.contract import Contract, Key
+from onceover.model.measures import Measure
 from onceover.model.pipeline import NAME, NAME_RULE, IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
 
 _ADAPTER = TypeAdapter(PipelineTable)

@@ -19,7 +19,7 @@ from onceover.config.kafka_properties import explain_bad_value, explain_refusal
 from onceover.config.mistakes import suggest_name
 from onceover.config.raw_stores import list_raw_stores
 from onceover.model.batch_plan import SHARDING
-from onceover.model.contract import OPERATIONS, SKIPPED
+from onceover.model.measures import OPERATIONS, SKIPPED
 from onceover.model.pipeline import NAME, NAME_RULE, OFFSET_STORES, SINKS
 from onceover.model.window import DAY_MINUTES, is_window_length
 

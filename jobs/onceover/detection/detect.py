@@ -13,7 +13,7 @@ from onceover.detection import holes
 from onceover.detection.certify import certify_from_ledger
 from onceover.detection.cuts import compare_log
 from onceover.detection.files_without_window import register_unknown_files
-from onceover.detection.judgements import judge_windows
+from onceover.detection.look import judge_windows
 from onceover.detection.plan import require_plan
 from onceover.detection.reopened import reopen_extras, reopen_unlike_certified
 from onceover.errors import UsageError
@@ -27,7 +27,7 @@ from onceover.model.dag_run import DagRun
 from onceover.model.finding import Finding
 from onceover.model.offsets import subtract
 from onceover.model.window import Window, WindowRange
-from onceover.retention.expire import refuse_expired
+from onceover.retention.removal import refuse_expired
 
 log = logging.getLogger(__name__)
 MAX_REQUESTED = 2_000

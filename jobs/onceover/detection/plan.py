@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Final
 
 from onceover.context import PipelineContext
-from onceover.detection.judgements import PATIENCE_SECONDS, judge_windows
+from onceover.detection.look import PATIENCE_SECONDS, judge_windows
 from onceover.detection.reopened import list_unlike_certified
 from onceover.errors import ChangedPlanError
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
@@ -18,7 +18,7 @@ from onceover.model.finding_kinds import Kind
 from onceover.model.json_text import to_json
 from onceover.model.window import Window, WindowRange, format_moment
 from onceover.model.wording import pluralize
-from onceover.retention.expire import refuse_expired
+from onceover.retention.removal import refuse_expired
 
 _MAX_NAMED: Final = 5
 

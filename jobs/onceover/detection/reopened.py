@@ -6,7 +6,7 @@ from datetime import datetime
 
 from onceover.context import PipelineContext
 from onceover.detection.certified import read_frozen_lengths
-from onceover.detection.judgements import Files
+from onceover.detection.look import Files
 from onceover.ledger.certificates import reopen_certified
 from onceover.ledger.database import Connection
 from onceover.ledger.extras import list_extras, list_landed_extras

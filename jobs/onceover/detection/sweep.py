@@ -20,7 +20,7 @@ from onceover.detection.certified import (
     read_certified_versions,
 )
 from onceover.detection.files_without_window import register_unknown_files
-from onceover.detection.judgements import Files, find_missing_compacted
+from onceover.detection.look import Files, find_missing_compacted
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import revoke

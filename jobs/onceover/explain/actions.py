@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from onceover.ledger.actions import Taking
+from onceover.ledger.takings import Taking
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import Window, WindowRange, format_moment
 from onceover.model.wording import format_records, pluralize
 from onceover.repair.revisions import RestoreResult
+from onceover.retention.expire import ExpiryDue, ExpiryResult
 from onceover.retention.rollup import RollupResult
-from onceover.retention.service import ExpiryDue, ExpiryResult
 
 
 def describe_accepted_loss(

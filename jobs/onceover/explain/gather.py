@@ -8,7 +8,7 @@ from typing import Any
 
 from onceover.context import PipelineContext
 from onceover.detection.evidence import find_incomplete_partitions
-from onceover.detection.judgements import judge_windows
+from onceover.detection.look import judge_windows
 from onceover.errors import OnceoverError, UnknownWindowError
 from onceover.explain.next_steps import list_next_steps
 from onceover.ledger import compactions

@@ -57,7 +57,7 @@ from onceover.model.offsets import OffsetRange, subtract
 from onceover.model.pipeline import IngestPolicy
 from onceover.offset_stores.tracker import OffsetTracker
 from onceover.raw.window_files import WindowFiles
-from onceover.retention import expire
+from onceover.retention import removal
 
 log = logging.getLogger(__name__)
 MAX_FAILED_ATTEMPTS = 5
@@ -165,7 +165,7 @@ class Ingest:
 
     def _expire_raw(self) -> None:
         try:
-            expire.carry_out(self._connection, self._epoch, self._files)
+            removal.carry_out(self._connection, self._epoch, self._files)
         except FencedError:
             raise
         except OnceoverError as error:  # no reason to stop reading: the next turn retries

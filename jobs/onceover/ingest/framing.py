@@ -18,9 +18,9 @@ from pyspark import TaskContext
 
 from onceover.errors import BatchTooLargeError
 from onceover.lines.dedup import mark_changes
+from onceover.lines.digest_sums import count_groups
 from onceover.lines.frame import add_value, frame_content
 from onceover.lines.grouping import Grouping
-from onceover.lines.sums import count_groups
 from onceover.spark.python_worker import freeze_modules
 
 PLACED: Final = ("kafka_partition", "leader_epoch", "head", "value", "event_ms", "reason")

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from onceover.lines.digest_sums import count_all
 from onceover.lines.frame import add_value, hash_content
-from onceover.lines.sums import count_all
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.log_history import NO_EPOCH
 

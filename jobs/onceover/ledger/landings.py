@@ -13,9 +13,9 @@ from onceover.ledger.columns import read_digest
 from onceover.ledger.database import Connection
 from onceover.ledger.releases import read_releases
 from onceover.model.claim import ClaimedLanding
-from onceover.model.contract import SKIPPED
 from onceover.model.digest import Digest
 from onceover.model.log_history import NO_EPOCH, EpochSpan, cut_at_epochs
+from onceover.model.measures import SKIPPED
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 

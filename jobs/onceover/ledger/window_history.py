@@ -10,11 +10,11 @@ from typing import Any
 from psycopg import sql
 
 from onceover.errors import UsageError
-from onceover.ledger.actions import list_takings
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import UNKNOWN_VERSION
 from onceover.ledger.landings import count_skipped
+from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import list_windows
 from onceover.model.window import format_moment
 

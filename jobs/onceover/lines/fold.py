@@ -25,10 +25,10 @@ import numpy as np
 
 from onceover.lines.accounts import Accounts
 from onceover.lines.dedup import deduplicate
+from onceover.lines.digest_sums import count_all, sum_records
 from onceover.lines.judge import find_records, find_repeats, judge_lines
 from onceover.lines.runs import find_runs
 from onceover.lines.summary import MAX_CONTRACTS, WindowSummary
-from onceover.lines.sums import count_all, sum_records
 from onceover.lines.verdicts import CLASHING, EXTRA, FOREIGN, LANDED, SPARE, STRAY, judge_readings
 from onceover.lines.window_lines import WindowLines
 from onceover.model.log_history import NO_EPOCH

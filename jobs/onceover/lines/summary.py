@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
+from onceover.lines.digest_sums import PieceSums
 from onceover.lines.runs import Runs
-from onceover.lines.sums import PieceSums
 from onceover.model.digest import Digest
 
 MAX_CONTRACTS: Final = 10

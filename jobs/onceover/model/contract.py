@@ -10,6 +10,7 @@ from typing import Any
 
 from onceover.errors import TerminalError
 from onceover.model.json_text import to_plain
+from onceover.model.measures import OPERATIONS, SKIPPED, Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
 
@@ -19,16 +20,6 @@ class Key:
     """A column that aggregates are grouped by, besides the window."""
 
     name: str
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A column that aggregates records. `operation` is count, sum, min or max, and `sql` of a count may be `*`; or
-    `skipped`, which counts the records for which the SQL of the measure that `sql` names threw."""
-
-    name: str
-    operation: str
     sql: str
 
 
@@ -83,9 +74,6 @@ def list_written_measures(contract: Contract) -> list[Measure]:
 
 KEY_TYPES = frozenset({"text", "boolean", "smallint", "integer", "bigint", "numeric", "date", "timestamptz"})
 MEASURE_TYPES = KEY_TYPES | {"real", "double precision"}
-OPERATIONS = ("count", "sum", "min", "max")
-SKIPPED = "skipped"
-"""The operation of a measure that counts the records that another measure skipped, and the end of its name."""
 
 
 @dataclass(frozen=True, slots=True)

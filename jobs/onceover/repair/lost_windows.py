@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from onceover.context import PipelineContext
-from onceover.detection.judgements import Judgement, judge_windows
+from onceover.detection.look import Judgement, judge_windows
 from onceover.detection.sweep import ShortQuarantine
 from onceover.errors import OnceoverError, UnreachableError
 from onceover.ledger import lost_windows, read_again

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
 from onceover.detection.evidence import read_versions
-from onceover.detection.judgements import judge_windows
+from onceover.detection.look import judge_windows
 from onceover.errors import BusyError, SparkLostError, UnreachableError, UsageError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.job import build_driver, open_source

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from onceover.model.contract import SKIPPED, Contract, Measure
+from onceover.model.contract import Contract
+from onceover.model.measures import SKIPPED, Measure
 
 
 def aggregate(contract: Contract) -> Callable[[DataFrame], DataFrame]:

@@ -30,7 +30,8 @@ from pyspark.sql.types import (
 
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.errors import TerminalError
-from onceover.model.contract import SKIPPED, Column, Columns, Contract, Measure
+from onceover.model.contract import Column, Columns, Contract
+from onceover.model.measures import SKIPPED, Measure
 from onceover.spark.contract_conversions import CONVERSIONS, find_refused_conversion
 from onceover.spark.contract_patterns import WITH_CONSTANTS, find_refused_constant
 from onceover.spark.contract_sql import analyze_plan, make_visible, read_sql

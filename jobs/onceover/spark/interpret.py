@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StringType, StructType, TimestampType
 
 from onceover.lines.line_format import MAX_EVENT_MS
-from onceover.model.contract import SKIPPED, Contract, Measure, list_written_measures
+from onceover.model.contract import Contract, list_written_measures
+from onceover.model.measures import SKIPPED, Measure
 from onceover.model.poison import SQL_FAILED, PoisonRecord
 from onceover.spark.catalyst import to_column, to_expression
 from onceover.spark.contract_check import CheckedContract, analyze_contract

@@ -15,7 +15,8 @@ from pyspark.sql.types import DataType, DecimalType, LongType, StructField, Stru
 from onceover.lines.contract_names import name_contracts
 from onceover.lines.grouping import Grouping
 from onceover.lines.typed_lines import ColumnFormats
-from onceover.model.contract import SKIPPED, Contract, Contracts
+from onceover.model.contract import Contract, Contracts
+from onceover.model.measures import SKIPPED
 from onceover.spark.contract_check import analyze_contract
 
 _FUNCTIONS: Final = {"count": "sum", SKIPPED: "sum"}  # of ones and zeros

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.model.batch_plan import plan_ranges
-from onceover.model.contract import SKIPPED, Contract
+from onceover.model.contract import Contract
+from onceover.model.measures import SKIPPED
 from onceover.model.offsets import KafkaPartition, OffsetRange, subtract
 from onceover.model.poison import PoisonRecord
 from onceover.model.record import Record

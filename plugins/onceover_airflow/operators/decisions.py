@@ -78,7 +78,7 @@ class TakeOperator(PipelineOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         from onceover.detection.future_range import cut_future_range
         from onceover.explain.actions import describe_taking
-        from onceover.ledger import actions
+        from onceover.ledger import takings
         from onceover.model.ticket import clean_ticket
 
         params, who = context["params"], name_requester(context["dag_run"])
@@ -90,9 +90,9 @@ class TakeOperator(PipelineOperator):
             span = cut_future_range(opened, choose_range(params, opened.pipeline.contract.window_minutes))
             of_range = (opened.ledger, opened.read_registration().name, span, who)
             if ticket is None:
-                windows, others = actions.release_windows(*of_range, why)
+                windows, others = takings.release_windows(*of_range, why)
             else:
-                windows, others = actions.take_windows(*of_range, ticket, why)
+                windows, others = takings.take_windows(*of_range, ticket, why)
         verb = "released" if ticket is None else "taken"
         self.log.info("%s", describe_taking(verb, windows, others))
         return {"pipeline": opened.name, verb: windows, "from": sorted({each.who for each in others})}

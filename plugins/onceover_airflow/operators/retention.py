@@ -16,7 +16,7 @@ from onceover_airflow.run_request import read_flag, read_reason
 from onceover_airflow.tables import XCOM_ROWS, format_table
 
 if TYPE_CHECKING:
-    from onceover.retention.service import ExpiryDue
+    from onceover.retention.expire import ExpiryDue
 
 
 class ExpireOperator(PipelineOperator):
@@ -30,7 +30,7 @@ class ExpireOperator(PipelineOperator):
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         from onceover.explain.actions import describe_expiry
-        from onceover.retention import service as retention_service
+        from onceover.retention import expire as expiring
 
         params, run = context["params"], context["dag_run"]  # read before any skip: a wrong conf is red
         dry_run = read_flag(params, "dry_run")
@@ -43,13 +43,13 @@ class ExpireOperator(PipelineOperator):
             if not opened.is_registered():
                 self.log.info("%s has not run yet, so there is nothing to expire", name)
                 return None
-            listed = retention_service.plan_expiry(opened)
+            listed = expiring.plan_expiry(opened)
             what = "dry run, nothing is written; would expire" if dry_run else "expiring"
             self.log.info("%s: %s, for %s, because: %s\n%s", name, what, who, why, _files(listed))
             if dry_run:
                 self.log.info("%s: %s", name, "; ".join(describe_expiry(listed, None)))
                 return {**to_plain(listed), "dry_run": True}
-            expired = retention_service.expire(opened, listed, who, why, self._log_progress)
+            expired = expiring.expire(opened, listed, who, why, self._log_progress)
         result = {**to_plain(listed), "expired": expired.expired, "left": expired.left, "who": who, "why": why}
         self.log.info("%s: %s", name, "; ".join(describe_expiry(listed, expired)))
         return result

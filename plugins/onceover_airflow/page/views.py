@@ -21,8 +21,8 @@ from onceover.explain.page.run import read_request, read_run
 from onceover.explain.page.strip import read_strip
 from onceover.explain.page.trouble import list_trouble
 from onceover.explain.page.window import read_window
-from onceover.ledger.actions import list_takings
 from onceover.ledger.frontiers import read_holes
+from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import count_by_state, read_last_end
 from onceover.model.window import WindowRange, parse_moment
 from onceover_airflow.page.days import draw_day

@@ -12,7 +12,8 @@ from onceover.config.pipeline_file import read_pipeline
 from onceover.config.pipelines import find
 from onceover.errors import ConfigurationError
 from onceover.model.batch_plan import SHARDING
-from onceover.model.contract import Contract, Key, Measure
+from onceover.model.contract import Contract, Key
+from onceover.model.measures import Measure
 from onceover.model.pipeline import Pipeline
 
 PROJECT = Path(__file__).parents[3]

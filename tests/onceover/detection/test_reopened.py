@@ -8,7 +8,7 @@ import pytest
 from bench import large_ledger, planting
 from bench.large_ledger import LargeLedger, start_of
 
-from onceover.detection.judgements import judge_windows
+from onceover.detection.look import judge_windows
 from onceover.detection.reopened import list_unlike_certified
 from onceover.ledger.database import Connection
 from onceover.model.finding_kinds import Kind

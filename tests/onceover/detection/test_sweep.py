@@ -9,7 +9,7 @@ import pytest
 from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
 
-from onceover.detection.judgements import judge_windows
+from onceover.detection.look import judge_windows
 from onceover.detection.sweep import SweepResult, reopen, sweep_windows
 from onceover.ledger.database import Connection
 from onceover.model.finding_kinds import Kind

@@ -12,10 +12,10 @@ from onceover.errors import TakenError, UsageError
 from onceover.explain.page.history import read_history
 from onceover.explain.page.pipelines import list_pipelines
 from onceover.explain.page.trouble import list_trouble
-from onceover.ledger.actions import list_takings, release_windows, take_windows
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection, connect
+from onceover.ledger.takings import list_takings, release_windows, take_windows
 from onceover.ledger.window_history import read_window_history
 from onceover.ledger.windows import bump_versions, list_windows
 from onceover.model.digest import Digest

@@ -8,9 +8,9 @@ import numpy as np
 from tests.onceover.lines.worlds import CONTRACTS, END, EPOCHS, START, World
 
 from onceover.lines.accounts import Accounts
+from onceover.lines.digest_sums import PieceSums
 from onceover.lines.pieces import LandedPieces, LandedRanges, cut_pieces
 from onceover.lines.ranges import EpochRanges, NumberedRanges, name_source, number_source
-from onceover.lines.sums import PieceSums
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract

@@ -9,8 +9,9 @@ import pytest
 
 from onceover.errors import TerminalError, UsageError
 from onceover.lines.contract_names import name_contract
-from onceover.model.contract import Contract, Contracts, Cutovers, Key, Measure
+from onceover.model.contract import Contract, Contracts, Cutovers, Key
 from onceover.model.json_text import to_json
+from onceover.model.measures import Measure
 from onceover.model.offsets import KafkaPartition
 from onceover.raw import contract_files
 from onceover.raw.contract_files import format_contract, keep_contracts, read_contracts

@@ -16,9 +16,10 @@ from onceover.config.endpoints import address
 from onceover.lines.contract_names import name_contracts
 from onceover.lines.line_format import Line, encode
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
-from onceover.model.contract import Contract, Contracts, Cutovers, Measure
+from onceover.model.contract import Contract, Contracts, Cutovers
 from onceover.model.digest import EMPTY
 from onceover.model.log_history import NO_EPOCH, EpochSpan
+from onceover.model.measures import Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record

@@ -13,7 +13,8 @@ from tests.onceover.spark.contracts import NOON, make_contract
 from onceover.config.endpoints import address
 from onceover.lines.contract_names import name_contracts
 from onceover.lines.line_format import Line, encode
-from onceover.model.contract import Contracts, Measure
+from onceover.model.contract import Contracts
+from onceover.model.measures import Measure
 from onceover.model.repair_failure import RepairFailure
 from onceover.raw.frozen_file import FrozenText
 from onceover.repair.folded import FoldedRebuild

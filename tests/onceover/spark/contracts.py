@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from onceover.config.mistakes import MistakesError
 from onceover.config.pipeline_file import read_pipeline
 from onceover.config.pipelines import find
-from onceover.model.contract import Contract, Key, Measure
+from onceover.model.contract import Contract, Key
+from onceover.model.measures import Measure
 from onceover.spark.contract_check import check_contract
 from onceover.spark.interpret import interpret
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from onceover.model.contract import Measure
+from onceover.model.measures import Measure
 from onceover.spark.aggregate import aggregate
 from onceover.spark.interpret import interpret
 

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from onceover.config.mistakes import MistakesError
 from onceover.config.pipeline_file import read_pipeline
 from onceover.errors import TerminalError
-from onceover.model.contract import Column, Key, Measure
+from onceover.model.contract import Column, Key
+from onceover.model.measures import Measure
 from onceover.spark.contract_check import analyze_contract, check_contract
 from onceover.spark.contract_patterns import list_warnings
 

@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 from tests.onceover.spark.contracts import make_contract
 
 from onceover.config.mistakes import MistakesError
-from onceover.model.contract import Key, Measure
+from onceover.model.contract import Key
+from onceover.model.measures import Measure
 from onceover.spark.contract_diff import check_change
 
 pytestmark = pytest.mark.spark

@@ -7,7 +7,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from onceover.config.mistakes import MistakesError
-from onceover.model.contract import Key, Measure
+from onceover.model.contract import Key
+from onceover.model.measures import Measure
 from onceover.spark.contract_check import check_contract
 from onceover.spark.contract_patterns import list_warnings
 

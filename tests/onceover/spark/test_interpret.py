@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from onceover.model.contract import Measure
+from onceover.model.measures import Measure
 from onceover.spark.aggregate import aggregate
 from onceover.spark.interpret import interpret
 

@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.onceover.spark.contracts import make_contract
 
-from onceover.model.contract import Contracts, Key, Measure
+from onceover.model.contract import Contracts, Key
+from onceover.model.measures import Measure
 from onceover.spark.aggregate import aggregate
 from onceover.spark.line_columns import LineColumns
 

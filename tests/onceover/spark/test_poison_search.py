@@ -9,7 +9,8 @@ import pytest
 from tests.onceover.spark.contracts import make_contract
 
 from onceover.kafka.topic import derive_generation
-from onceover.model.contract import Key, Measure
+from onceover.model.contract import Key
+from onceover.model.measures import Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.spark.poison_probe import ProbeRequest
 from onceover.spark.poison_search import search

@@ -14,8 +14,8 @@ from tests.dags.doubles import AirflowRun
 from onceover.context import PipelineContext
 from onceover.detection import future_range, holes
 from onceover.errors import UsageError
-from onceover.ledger import actions
-from onceover.ledger.actions import Taking
+from onceover.ledger import takings
+from onceover.ledger.takings import Taking
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import WindowRange
 from onceover.repair import revisions
@@ -50,8 +50,8 @@ def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
     monkeypatch.setattr(holes, "accept_loss", stand_in.accept_loss)
     monkeypatch.setattr(revisions, "restore_revision", stand_in.take)
-    monkeypatch.setattr(actions, "take_windows", stand_in.take)
-    monkeypatch.setattr(actions, "release_windows", stand_in.take)
+    monkeypatch.setattr(takings, "take_windows", stand_in.take)
+    monkeypatch.setattr(takings, "release_windows", stand_in.take)
     monkeypatch.setattr(PipelineContext, "ledger", None)
     monkeypatch.setattr(future_range, "read_last_end", lambda connection, pipeline: None)
     for name in ("require_own_root", "require_same_contract"):

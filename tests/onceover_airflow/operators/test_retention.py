@@ -14,8 +14,8 @@ from tests.dags.doubles import AirflowRun
 from onceover.context import PipelineContext
 from onceover.errors import UsageError
 from onceover.ledger.expiries import ExpiringFile
-from onceover.retention import service as retention_service
-from onceover.retention.service import ExpiryDue, ExpiryResult, Say
+from onceover.retention import expire as expiring
+from onceover.retention.expire import ExpiryDue, ExpiryResult, Say
 from onceover_airflow.operators.retention import ExpireOperator
 
 pytestmark = pytest.mark.airflow
@@ -30,7 +30,7 @@ FILES = (
 
 @dataclass
 class Library:
-    """A double of onceover.retention.service that records its calls."""
+    """A double of onceover.retention.expire that records its calls."""
 
     has_run: bool = True
     left: int = 0
@@ -53,8 +53,8 @@ SCHEDULED = AirflowRun("expire_raw", "scheduled__2013-03-01", "scheduled", None)
 @pytest.fixture
 def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
-    monkeypatch.setattr(retention_service, "plan_expiry", stand_in.plan_expiry)
-    monkeypatch.setattr(retention_service, "expire", stand_in.expire)
+    monkeypatch.setattr(expiring, "plan_expiry", stand_in.plan_expiry)
+    monkeypatch.setattr(expiring, "expire", stand_in.expire)
     monkeypatch.setattr(PipelineContext, "is_registered", lambda context: stand_in.has_run)
     with (project / "pipelines" / "events.toml").open("a") as toml:
         toml.write('\n[storage]\nretention = "30d"\n')

@@ -11,13 +11,13 @@ import pytest
 from onceover.explain.page.ingest import IngestLine
 from onceover.explain.page.losses import Loss
 from onceover.explain.page.trouble import TroublePage
-from onceover.ledger.actions import Taking
+from onceover.ledger.takings import Taking
 from onceover.ledger.windows import WindowState
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import Window, WindowRange
-from onceover.observability.snapshot import DriverState
+from onceover.observability.signals import DriverState
 
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("default")]
 

@@ -13,7 +13,7 @@ from onceover.detection.sweep import find_short_quarantine
 from onceover.explain.actions import describe_expiry
 from onceover.model.wording import pluralize
 from onceover.repair.lost_windows import give_up, list_lost
-from onceover.retention.service import expire, plan_expiry
+from onceover.retention.expire import expire, plan_expiry
 
 _BY_THE_POLICY = "by the policy"
 

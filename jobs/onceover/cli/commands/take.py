@@ -13,7 +13,7 @@ from onceover.cli.ranges import resolve_range_until_now
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
 from onceover.explain.actions import describe_taking
-from onceover.ledger.actions import Taking, list_takings, release_windows, take_windows
+from onceover.ledger.takings import Taking, list_takings, release_windows, take_windows
 from onceover.model.reason import clean_reason
 from onceover.model.ticket import clean_ticket
 

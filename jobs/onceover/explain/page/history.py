@@ -9,7 +9,7 @@ from typing import Any, Final
 from onceover.explain.finding_text import describe_finding
 from onceover.ledger.actions import list_actions
 from onceover.ledger.database import Connection
-from onceover.ledger.page_windows import list_pipeline_findings, read_consistently
+from onceover.ledger.page_overview import list_pipeline_findings, read_consistently
 
 MAX_ACTIONS: Final = 50
 

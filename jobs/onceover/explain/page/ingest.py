@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import Any, Final
 
 from onceover.ledger.database import Connection
-from onceover.ledger.page_windows import read_consistently, read_driver
+from onceover.ledger.page_overview import read_consistently, read_driver
 from onceover.model.window import format_minute
 from onceover.model.wording import pluralize
-from onceover.observability.snapshot import DriverState
+from onceover.observability.signals import DriverState
 
 STALLED_AFTER: Final = timedelta(minutes=15)
 """As long as the alert OnceoverIngestStalled waits."""

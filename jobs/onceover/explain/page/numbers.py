@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from onceover.ledger.catalog import read_registered
 from onceover.ledger.database import Connection
-from onceover.ledger.page_windows import read_consistently
+from onceover.ledger.page_overview import read_consistently
 from onceover.ledger.window_history import list_row_changes
 
 MAX_ROWS: Final = 100

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from onceover.ledger.actions import list_takings
 from onceover.ledger.database import Connection
-from onceover.ledger.page_windows import list_running, read_consistently, sum_wrong
+from onceover.ledger.page_overview import list_running, read_consistently, sum_wrong
+from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind, failures
-from onceover.observability.snapshot import DriverState, Signals, read_signals
+from onceover.observability.signals import DriverState, Signals, read_signals
 
 OVERDUE_AFTER: Final = timedelta(hours=1)
 _WRONG_KINDS: Final = sorted(failures(kind for kind in Kind if kind.meaning.of_window))

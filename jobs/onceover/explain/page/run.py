@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from onceover.errors import UsageError
 from onceover.ledger.database import Connection
-from onceover.ledger.page_windows import read_consistently
+from onceover.ledger.page_overview import read_consistently
 from onceover.ledger.repair_requests import (
     count_requested_windows,
     find_request,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from onceover.errors import UsageError
 from onceover.ledger.catalog import read_registered
 from onceover.ledger.database import Connection
-from onceover.ledger.page_windows import LETTERS, read_consistently, read_states
+from onceover.ledger.page_overview import LETTERS, read_consistently, read_states
 from onceover.model.window import WindowRange
 
 MAX_SLOTS: Final = 366 * 24 * 60

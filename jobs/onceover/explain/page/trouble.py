@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from onceover.ledger.database import Connection
 from onceover.ledger.landings import count_distinct_records
-from onceover.ledger.page_windows import list_troubled_ranges, read_consistently
+from onceover.ledger.page_overview import list_troubled_ranges, read_consistently
 from onceover.ledger.windows import WindowState, list_windows
 from onceover.model.finding_kinds import Kind
 from onceover.model.ticket import format_holder

@@ -10,7 +10,7 @@ import pytest
 
 from onceover.cli.commands.take import describe, take
 from onceover.errors import UsageError
-from onceover.ledger.actions import Taking
+from onceover.ledger.takings import Taking
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RANGE = {"start": "2026-03-01T12:00Z", "end": "2026-03-01T13:00Z"}
