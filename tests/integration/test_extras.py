@@ -184,7 +184,9 @@ def test_accepted_loss_counts_where_raw_has_not_expired(lanes: Lanes) -> None:
 @pytest.mark.rare
 def test_lines_of_a_log_never_read_are_named_and_not_counted(lanes: Lanes) -> None:
     """Of a generation and of a Kafka partition that the pipeline never read."""
-    lane = land(lanes, 5)
+    lane = lanes()
+    produce(lane, range(5))
+    lane.ingest()
     own = next(each for _, each in lane.lines())
     for source in ("0badcafe", 0), (own.record.source.generation, 99_999):
         append(lane, 0, encode_append(change_record(own, source=KafkaPartition(*source), offset=1)))
