@@ -20,7 +20,7 @@ from onceover.detection.look import Look, judge_windows
 from onceover.detection.sweep import sweep_windows
 from onceover.ledger.database import Connection, connect
 from onceover.model.finding_kinds import Kind
-from onceover.observability import signals
+from onceover.observability import metric_values
 from onceover.raw.hdfs import connect_hdfs
 from onceover.raw.layout import Layout
 from onceover.raw.window_files import WindowFiles
@@ -79,7 +79,7 @@ def _year(connection: Connection) -> tuple[list[Row], list[str]]:
 
 def _scrape(connection: Connection) -> float:
     started = time.monotonic()
-    signals.read_signals(connection, timedelta(hours=1))
+    metric_values.read_signals(connection, timedelta(hours=1))
     return time.monotonic() - started
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
-from onceover.observability.signals import DriverState, KafkaPartitionProgress, Signals
+from onceover.observability.metric_values import DriverState, KafkaPartitionProgress, Signals
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FLIGHTS: Final = Signals(

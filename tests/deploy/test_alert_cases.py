@@ -19,8 +19,8 @@ from tests.signals import FLIGHTS
 from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
+from onceover.observability.metric_values import DriverState, KafkaPartitionProgress, Signals
 from onceover.observability.metrics import METRICS
-from onceover.observability.signals import DriverState, KafkaPartitionProgress, Signals
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy" / "alerts.yml"

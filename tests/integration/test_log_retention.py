@@ -18,7 +18,7 @@ from tests.integration.lane import Lane, Lanes
 
 from onceover.cli.doctor import check_kafka, check_postgres
 from onceover.config.endpoints import address
-from onceover.observability.signals import Signals, read_signals
+from onceover.observability.metric_values import Signals, read_signals
 
 pytestmark = pytest.mark.stack
 AGE_SECONDS, RECORDS, VALUE_BYTES = 4000, 100, 2000

@@ -15,7 +15,7 @@ from tests.integration.planted_failures import land_without_commit, minutes, rep
 from onceover.fault_points import Step
 from onceover.lines.escapes import escape_headers
 from onceover.model.finding_kinds import Kind
-from onceover.observability import signals
+from onceover.observability import metric_values
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -83,7 +83,7 @@ def test_duplicate_landing_is_found_repaired_and_proved(lanes: Lanes) -> None:
     again = lane.detect()
     assert (again.judged, again.request_id) == (0, None)
     with lane.ledger() as ledger:
-        (seen,) = (s for s in signals.read_signals(ledger, timedelta(hours=1)) if s.pipeline == lane.name)
+        (seen,) = (s for s in metric_values.read_signals(ledger, timedelta(hours=1)) if s.pipeline == lane.name)
     assert (seen.too_many, seen.too_few, seen.kafka_partitions[0].landed) == (20, 0, 41)
 
 

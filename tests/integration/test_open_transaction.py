@@ -18,7 +18,7 @@ from onceover.config.endpoints import address
 from onceover.detection.holes import probe_holes
 from onceover.fault_points import Step
 from onceover.ingest.report import Progress, format_progress
-from onceover.observability.signals import read_signals
+from onceover.observability.metric_values import read_signals
 from onceover_local.stack.process import wait_for
 
 pytestmark = pytest.mark.stack

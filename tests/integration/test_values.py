@@ -10,7 +10,7 @@ import pytest
 from tests.integration.lane import Lanes
 from tests.integration.planted_failures import land_twice
 
-from onceover.observability.signals import read_signals
+from onceover.observability.metric_values import read_signals
 
 pytestmark = pytest.mark.stack
 SALES = """

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from onceover.context import open_ledger
 from onceover.errors import OnceoverError, TransientError
 from onceover.ledger.database import DatabaseError
-from onceover.observability import signals
+from onceover.observability import metric_values
 from onceover.observability.metrics import build_metrics, build_up_metric
 
 HOST: Final = "127.0.0.1"
@@ -42,10 +42,10 @@ class LedgerCollector(Collector):
         self.problem = None
         yield from build_metrics(signals)
 
-    def _read(self) -> tuple[signals.Signals, ...]:
+    def _read(self) -> tuple[metric_values.Signals, ...]:
         try:
             with self._alone, open_ledger("metrics") as connection:
-                return signals.read_signals(connection, self._overdue_after)
+                return metric_values.read_signals(connection, self._overdue_after)
         except DatabaseError as error:
             raise TransientError(f"the ledger could not be read for its metrics: {error}") from error
 

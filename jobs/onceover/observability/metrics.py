@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
-from onceover.observability.signals import DriverState, KafkaPartitionProgress, Signals
+from onceover.observability.metric_values import DriverState, KafkaPartitionProgress, Signals
 
 Values = Mapping[str, float | None]
 """Values by the label besides `pipeline`, or by "" without such a label. Unknown values (None) are left out."""

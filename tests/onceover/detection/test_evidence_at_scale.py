@@ -21,7 +21,7 @@ from onceover.detection.reopened import list_unlike_certified
 from onceover.ledger.database import Connection, connect, upgrade_schema
 from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
-from onceover.observability import signals
+from onceover.observability import metric_values
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -111,7 +111,9 @@ def test_lengths_as_certified_are_compared_without_a_landing(connection: Connect
 
 def test_scrape_reads_landings_of_no_certified_window(connection: Connection, ledger: LargeLedger) -> None:
     connection.execute("UPDATE onceover.pipeline SET log_retention = '7 days' WHERE name = %s", [ledger.known.name])
-    scraped, looked_up = count_read(connection, lambda: list(signals.read_signals(connection, timedelta(hours=1))))
+    scraped, looked_up = count_read(
+        connection, lambda: list(metric_values.read_signals(connection, timedelta(hours=1)))
+    )
 
     (seen,) = (signals for signals in scraped if signals.pipeline == ledger.known.name)
     assert seen.windows == {WindowState.CERTIFIED: WINDOWS - FAILURES, WindowState.CLOSED: FAILURES}

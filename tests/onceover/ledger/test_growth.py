@@ -24,7 +24,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, connect, upgrade_schema
 from onceover.ledger.windows import WindowState
 from onceover.model.offsets import OffsetRange
-from onceover.observability import signals
+from onceover.observability import metric_values
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -95,7 +95,7 @@ READS: dict[str, Callable[[Connection], object]] = {
 
 
 def scrape(connection: Connection) -> object:
-    return signals.read_signals(connection, timedelta(hours=1))
+    return metric_values.read_signals(connection, timedelta(hours=1))
 
 
 @pytest.mark.parametrize("what", READS)

@@ -32,7 +32,7 @@ READ = {
     "onceover/explain/page/window.py": "says when the same offsets landed a second time",
     "onceover/repair/lost_windows.py": "lists windows whose raw lacks records",
     "onceover/explain/finding_text.py": "puts the numbers of each kind's evidence into words",
-    "onceover/observability/signals.py": "counts the offsets in the evidence of holes",
+    "onceover/observability/metric_values.py": "counts the offsets in the evidence of holes",
     "onceover/ledger/findings.py": "notes no failed proof beside lines that are known to be lost",
     "onceover_demo/story.py": "shows a number of the evidence in a column",
     "onceover_demo/ledger_facts.py": "counts windows with late records",

@@ -13,8 +13,8 @@ from tests.signals import FLIGHTS, NOON
 
 from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
+from onceover.observability.metric_values import Signals
 from onceover.observability.metrics import METRICS, UP, build_metrics
-from onceover.observability.signals import Signals
 
 UNKNOWN = replace(FLIGHTS, pipeline="new", progress_at=None, watermark=None, held_since=None, landed_at=None,
                   scheduling_delay=None, processing=None, kafka_partitions={}, windows={}, log_retention=None,

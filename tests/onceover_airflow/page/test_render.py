@@ -17,7 +17,7 @@ from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import Window, WindowRange
-from onceover.observability.signals import DriverState
+from onceover.observability.metric_values import DriverState
 
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("default")]
 

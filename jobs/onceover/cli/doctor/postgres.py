@@ -18,7 +18,7 @@ from onceover.ledger.windows import WindowState, count_open_windows, find_next_l
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import format_moment
 from onceover.model.wording import format_duration, format_list, pluralize
-from onceover.observability.signals import DriverState
+from onceover.observability.metric_values import DriverState
 
 POSTGRES = 15
 _MAJOR = 10_000

@@ -11,7 +11,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.page_overview import read_consistently, read_driver
 from onceover.model.window import format_minute
 from onceover.model.wording import pluralize
-from onceover.observability.signals import DriverState
+from onceover.observability.metric_values import DriverState
 
 STALLED_AFTER: Final = timedelta(minutes=15)
 """As long as the alert OnceoverIngestStalled waits."""

@@ -11,7 +11,7 @@ from onceover.ledger.page_overview import list_running, read_consistently, sum_w
 from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind, failures
-from onceover.observability.signals import DriverState, Signals, read_signals
+from onceover.observability.metric_values import DriverState, Signals, read_signals
 
 OVERDUE_AFTER: Final = timedelta(hours=1)
 _WRONG_KINDS: Final = sorted(failures(kind for kind in Kind if kind.meaning.of_window))

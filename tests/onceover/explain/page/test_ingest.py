@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from onceover.explain.page.ingest import describe_ingest
-from onceover.observability.signals import DriverState
+from onceover.observability.metric_values import DriverState
 
 AT = datetime(2013, 1, 5, 14, tzinfo=UTC)
 HEARD = AT - timedelta(hours=3)

@@ -8,7 +8,7 @@ from tests.signals import FLIGHTS
 from onceover.explain.page.pipelines import rank
 from onceover.ledger.windows import WindowState
 from onceover.model.gap import Reason
-from onceover.observability.signals import DriverState, Signals
+from onceover.observability.metric_values import DriverState, Signals
 
 
 def line(name: str, driver: DriverState = DriverState.ALIVE, **known: Any) -> Signals:

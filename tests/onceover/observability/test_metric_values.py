@@ -28,8 +28,8 @@ from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Gap, Reason
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.observability import signals
-from onceover.observability.signals import DriverState, KafkaPartitionProgress, Signals
+from onceover.observability import metric_values
+from onceover.observability.metric_values import DriverState, KafkaPartitionProgress, Signals
 
 pytestmark = pytest.mark.stack
 
@@ -102,7 +102,7 @@ class Written:
         )
 
     def read(self, overdue_after: timedelta = HOUR) -> Signals:
-        return next(s for s in signals.read_signals(self.connection, overdue_after) if s.pipeline == self.name)
+        return next(s for s in metric_values.read_signals(self.connection, overdue_after) if s.pipeline == self.name)
 
 
 @pytest.fixture
