@@ -62,6 +62,9 @@ NO_STRING: Final = r'^(?:-?\d+\.\d|"-?Infinity"|[\[{])'
 _FIRST: Final = '-0123456789"[{'
 LONG_NUMBER: Final = r"[\d.]{17}|\d{16}[eE]|\d[eE]-\d{3}"
 """A number of more than 15 digits, or of an exponent below those of doubles."""
+_ROUNDED_NUMBER: Final = r"[:\[,\s]-?(?:[\d.]{17,}+[eE]|\d{16}[eE]|\d[\d.]*+[eE]-\d{3}|[\d.]{40})"
+"""Such a number where JSON may have one, and not within a word, that a VARIANT has as a double: with an exponent, or of
+more digits than decimals have."""
 _TINY_NUMBER: Final = r"\d[eE]-\d{3,}+[\s,}\]]|\.0{300}"
 """A number that may be too small for a double, and not zero."""
 _HALF_A_PAIR: Final = r"\\u[dD][89a-fA-F]"
@@ -172,7 +175,7 @@ def _read_decimal(kind: DecimalType, raw: Column, text: Column, token: Column | 
     shape = F.schema_of_variant(token)
     return (
         F.when(shape == "STRING", _cast_exactly(kind, raw))
-        .when((shape == "DOUBLE") & text.rlike(LONG_NUMBER), F.lit(None).cast(kind))
+        .when((shape == "DOUBLE") & text.rlike(_ROUNDED_NUMBER), F.lit(None).cast(kind))
         .when(shape == "DOUBLE", _cast_exactly(kind, raw))
         .otherwise(_cast_exactly(kind, token.cast("string")))
     )

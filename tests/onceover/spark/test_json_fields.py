@@ -121,3 +121,16 @@ def test_text_that_looks_like_a_huge_number_is_left_alone(spark: SparkSession) -
     assert [(row.reason, row.k_it) for row in rows] == [
         *((None, Decimal("1.50")), (None, Decimal("1.50")), (None, Decimal("15.00")))
     ]
+
+
+def test_exponent_is_read_beside_other_long_numbers(spark: SparkSession) -> None:
+    contract = make_keyed("value.a", schema="a DECIMAL(38, 10), id STRING, b DECIMAL(38, 10), x DOUBLE")
+    others = ['"t":1700000000000000000', '"id":"card 4111111111111111111"', '"ip":"192.168.100.200.1"']
+    others += ['"b":1234567890123456789.5', '"id":"00000000000000001e5"', '"x":0.1234567890123456789']
+    rounded = ["1.000000000000000000001e2", "10000000000000000e2", "1e-100", f"1.{'0' * 50}1"]
+    values = [f'{{"a":1E+2,{each}}}' for each in others] + [f'{{"a":{each}}}' for each in rounded]
+
+    rows = interpret_values(spark, contract, [value.encode() for value in values])
+
+    assert [row.k_it for row in rows] == [Decimal(100)] * len(others) + [None] * len(rounded)
+    assert [row.reason is None for row in rows] == [True] * len(others) + [False] * len(rounded)
