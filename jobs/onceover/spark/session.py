@@ -53,6 +53,9 @@ _NEEDED = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     # Tells the JVM the Python line of each column expression, which more than doubles the calls of a plan's making.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Nothing of ours is partitioned. To find that out at a join, Spark writes the key as SQL of the columns below: its
+    # size is exponential in a contract's fields, and takes minutes, or the JVM's whole memory.
+    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
     # A StackOverflowError or OutOfMemoryError, of one record maybe, fails its task and not the JVM.
     "spark.executor.killOnFatalError.depth": "0",
     "spark.ui.showConsoleProgress": "false",  # spark-submit turns it on for Python, and it garbles our own

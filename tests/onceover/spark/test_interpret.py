@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from onceover.model.contract import Key
 from onceover.model.measures import Measure
 from onceover.spark.aggregate import aggregate
 from onceover.spark.interpret import interpret
@@ -222,3 +224,21 @@ def test_value_is_parsed_once_and_without_python(spark: SparkSession) -> None:
         assert plan.count("cast(value") + plan.count("to_timestamp") <= 4  # nor is the SQL evaluated twice
         assert "Python" not in plan
         assert "Pandas" not in plan
+
+
+def test_join_of_a_wide_contracts_records_is_planned_in_seconds(spark: SparkSession) -> None:
+    fields = [f"a{n}" for n in range(15)]
+    contract = make_contract(
+        schema=", ".join(f"{name} DECIMAL(28, 6)" for name in fields),
+        keys=tuple(Key(f"k{n}", f"value.{name}") for n, name in enumerate(fields[:5])),
+        measures=tuple(Measure(f"m{n}", "max", f"value.{name}") for n, name in enumerate(fields)),
+        event_time="timestamp_millis(CAST(value.a0 AS BIGINT))",
+    )
+    windows = spark.createDataFrame([(0, True)], "event_ms BIGINT, is_known BOOLEAN")
+    records = make_records(spark, [b"{}"]).transform(interpret(contract))
+    began = time.monotonic()
+
+    found = records.join(F.broadcast(windows), "event_ms", "left").select("reason", "is_known")
+
+    assert len(found.collect()) == 1
+    assert time.monotonic() - began < 60  # or never, in a JVM without memory
