@@ -43,7 +43,7 @@ def test_sweep_of_one_pipeline_fails_without_delaying_the_other(
     assert len(set(seeds)) == 1, "the run's name chooses, so that a cleared task verifies the same window"
 
 
-@pytest.mark.parametrize("differences", [[], ["aggregates: 2 rows differ from what raw says: + (a,5,10,4)"]])
+@pytest.mark.parametrize("differences", [[], ["aggregates: 2 rows differ (- the table's, + raw's): + (a,5,10,4)"]])
 def test_sweep_verifies_one_window_and_is_red_for_a_difference(
     dag_bag: DagBag,
     library: Library,

@@ -61,7 +61,9 @@ def test_audit_agrees_after_repair_and_names_each_difference(lanes: Lanes) -> No
         "in Kafka, not in raw": 1, "several contents or windows in raw": 1
     }  # fmt: skip
     assert ids["in Kafka, not in raw"]["first"][0].endswith("-0000000000000000008")
-    assert lane.verify(0)["differences"] == ["aggregates: 2 rows differ from what raw says: + (a,5,10,4); - (a,5,9,4)"]
+    assert lane.verify(0)["differences"] == [
+        "aggregates: 2 rows differ (- the table's, + raw's): + (a,5,10,4); - (a,5,9,4)"
+    ]
     (clash,) = [each for each in lane.verify(5)["differences"] if "two contents" in each]
     assert clash.startswith("raw: 1 ID with two contents under one leader epoch: ")
 

@@ -30,7 +30,7 @@ def test_verify_evaluates_the_values_that_a_repair_does_not(lanes: Lanes) -> Non
     assert (rests_on["by_columns"], rests_on["by_value"]) == (5, 0)
     assert "5 records counted by the columns in their lines" in lane.explain_text(0)
     (difference,) = lane.verify(0)["differences"]
-    assert difference == "aggregates: 2 rows differ from what raw says: + (a,5,10,4); - (a,5,15,9)"
+    assert difference == "aggregates: 2 rows differ (- the table's, + raw's): + (a,5,10,4); - (a,5,15,9)"
     assert len(lane.repair_detected(minutes(0, 5), by_value=True).confirmed) == 1
     assert_counted_by_value(lane)
     lane.land([event(4)])

@@ -122,7 +122,7 @@ def _build_result(certified: StoredCertificate, length: int, raw: _Raw | str, un
         counts = "an unknown number" if certified.control is None else str(certified.control)
         differences.append(f"aggregates: the control row counts {counts}, not {certified.digest}")
     if rows[0]:
-        differences.append(f"aggregates: {rows[0]} rows differ from what raw says: {'; '.join(rows[1])}")
+        differences.append(f"aggregates: {rows[0]} rows differ (- the table's, + raw's): {'; '.join(rows[1])}")
     return {
         "equal": not differences,
         "differences": differences,

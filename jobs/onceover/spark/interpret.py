@@ -50,7 +50,7 @@ def interpret(contract: Contract, poison: Sequence[PoisonRecord] = ()) -> Callab
     - missing field X: null or absent; tombstones accepted as records have no fields to miss
     - SQL failed: X: the SQL of event_time, key X or measure X threw, as a cast does that has no exact result
     - no event time: it is null
-    - event time out of width: before 1970 or after 9999999999999 ms
+    - event time before 1970 or after 2286: more than 9999999999999 ms
     - no Kafka timestamp: negative or null, and the contract has a bound; "none" for both accepts such records
     - beyond horizon, beyond skew: against the Kafka timestamp; exactly at the bound is within it
     - key X or measure X not storable: NUL or invalid UTF-8 in a string, a date or timestamp outside years 1 to 9999;
@@ -228,7 +228,7 @@ def _find_reason(contract: Contract, checked: CheckedContract) -> Column:
         if contract.on_null == "quarantine" or not name.startswith("m_"):
             reason = reason.when(F.col(f"{_OWN}found.{name}").isNull(), f"{SQL_FAILED}: {shown}")
     reason = reason.when(event.isNull(), "no event time")
-    reason = reason.when(~event.between(0, MAX_EVENT_MS), "event time out of width")
+    reason = reason.when(~event.between(0, MAX_EVENT_MS), "event time before 1970 or after 2286")
     if contract.horizon_ms is not None or contract.skew_ms is not None:
         reason = reason.when(stamp < 0, "no Kafka timestamp to judge the event time by")
     if contract.horizon_ms is not None:

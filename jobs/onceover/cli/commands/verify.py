@@ -13,6 +13,8 @@ from onceover.detection.future_range import resolve_window
 from onceover.model.remedies import REBUILD, REREAD
 from onceover.model.window import Window, format_moment
 
+_SIDES = {"certificate": "certificate", "raw": "raw", "aggregates": "counted, by the ledger"}
+
 
 @command(
     "onceover verify flights 2013-01-05T14:00Z",
@@ -34,7 +36,7 @@ def verify(pipeline: PipelineName, window: WindowStart) -> Answer:
         {"pipeline": name, "window": str(chosen), "audit_id": audit_id, **result},
         [
             Table(
-                [{"side": side, **result[side]} for side in ("certificate", "raw", "aggregates")],
+                [{"side": shown, **result[side]} for side, shown in _SIDES.items()],
                 "side", ">records", "digest",
             ),
             *result["differences"],

@@ -123,7 +123,9 @@ def describe_window_shortly(
     parts = [facts.state.capitalize() + (f" since {format_second(since['at'])}" if since else "")]
     seen = f"readers see {format_records(window['records'])}"
     off = counts["too_many"]
-    if facts.findings and off is not None and off != 0:
+    if any(finding["evidence"].get("difference") == "rows" for finding in facts.findings):
+        seen = "readers see other rows than were certified"
+    elif facts.findings and off is not None and off != 0:
         seen += f", {abs(off):,} too {'many' if off > 0 else 'few'}"
     elif facts.findings and off is None and facts.state not in ("certified", "damaged"):
         seen += "; by how many they are wrong is unknown until raw is read"
