@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from psycopg.types.json import Jsonb
-
-from onceover.ledger.database import Connection
-from onceover.model.batch import RangeRead
 from onceover.model.digest import Digest
 from onceover.model.log_history import EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -63,20 +59,6 @@ def read_range(row: Mapping[str, Any]) -> OffsetRange:
     return OffsetRange(
         KafkaPartition(row["generation"], row["kafka_partition"]), row["start_offset"], row["end_offset"]
     )
-
-
-def insert_ranges(connection: Connection, batch_id: int, read: Iterable[RangeRead]) -> None:
-    """Record the ranges that a batch has read, with what was read of each."""
-    with connection.cursor().copy(
-        "COPY onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, max_event_time, "
-        "oldest_record, leader_epochs, records, high1, low1, high2, low2) FROM STDIN"
-    ) as copy:
-        for piece in read:
-            of = piece.offsets
-            copy.write_row(
-                (batch_id, of.source.generation, of.source.kafka_partition, of.start, of.end, piece.max_event_time,
-                 piece.oldest_record, Jsonb(piece.leader_epochs), *piece.digest.as_tuple())
-            )  # fmt: skip
 
 
 def spans_as_json(spans: Iterable[EpochSpan]) -> list[list[str | int | None]]:

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from psycopg.types.json import Jsonb
+
 from onceover.ledger.columns import read_digest, read_range
 from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import read_progress, read_reach
 from onceover.ledger.log_limits import list_unreadable
+from onceover.model.batch import RangeRead
 from onceover.model.digest import Digest
 from onceover.model.offsets import OffsetRange, coalesce, intersect
 
@@ -163,3 +166,17 @@ CROSS JOIN LATERAL (
     AND a.kafka_partition = %(partition)s OFFSET 0) p
 JOIN onceover."window" w ON w.pipeline = l.pipeline AND w.window_start = l.window_start
 """
+
+
+def insert_ranges(connection: Connection, batch_id: int, read: Iterable[RangeRead]) -> None:
+    """Record the ranges that a batch has read, with what was read of each."""
+    with connection.cursor().copy(
+        "COPY onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, max_event_time, "
+        "oldest_record, leader_epochs, records, high1, low1, high2, low2) FROM STDIN"
+    ) as copy:
+        for piece in read:
+            of = piece.offsets
+            copy.write_row(
+                (batch_id, of.source.generation, of.source.kafka_partition, of.start, of.end, piece.max_event_time,
+                 piece.oldest_record, Jsonb(piece.leader_epochs), *piece.digest.as_tuple())
+            )  # fmt: skip

@@ -8,10 +8,10 @@ from datetime import datetime
 from onceover.ledger import batches
 from onceover.ledger.aggregates import WITHOUT_RAW
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.columns import insert_ranges
 from onceover.ledger.compactions import set_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
+from onceover.ledger.landed_offsets import insert_ranges
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.offsets import KafkaPartition
 from onceover.model.raw_file import CompactedFile

@@ -12,9 +12,10 @@ from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 
-from onceover.ledger.columns import insert_ranges, read_digest, read_range
+from onceover.ledger.columns import read_digest, read_range
 from onceover.ledger.database import Connection, hold_lock
 from onceover.ledger.frontiers import EXTRAS_ARE_SETTLED
+from onceover.ledger.landed_offsets import insert_ranges
 from onceover.ledger.windows import lock_windows
 from onceover.model.batch import RangeRead
 from onceover.model.offsets import KafkaPartition, OffsetRange
