@@ -37,6 +37,11 @@ class WindowLines:
     def __len__(self) -> int:
         return len(self.source)
 
+    def slice(self, start: int, end: int, corrupt: int) -> WindowLines:
+        """Return these lines alone, without a copy, and with that number of other lines."""
+        arrays = {name: getattr(self, name)[start:end] for name in _ARRAYS}
+        return WindowLines(contracts=self.contracts, corrupt=corrupt, **arrays)
+
 
 _ARRAYS = tuple(each.name for each in fields(WindowLines) if each.name not in ("contracts", "corrupt"))
 
