@@ -163,6 +163,8 @@ def _gather(octets: np.ndarray, at: np.ndarray, width: int) -> np.ndarray:
 def _parse_known(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers, -1 for nothing but dashes, and whether each is one of both."""
     numbers, is_number = parse_decimal(digits)
+    if is_number.all():
+        return numbers.view(np.int64), is_number
     is_unknown = (digits == ord("-")).all(axis=1)
     return np.where(is_unknown, -1, numbers.view(np.int64)), np.asarray(is_number | is_unknown)
 

@@ -78,13 +78,14 @@ def run_tasks(
     packed = pack([file.weight for file in files], spark.sparkContext.defaultParallelism)
     if not packed:
         return spark.createDataFrame([], schema)
-    planned = spark.sparkContext.broadcast(([[files[place] for place in task] for task in packed], run))
+    tasks = [pickle.dumps([files[place] for place in task], pickle.HIGHEST_PROTOCOL) for task in packed]
+    planned = spark.sparkContext.broadcast((tasks, run))  # each worker takes its own tasks apart
 
     def run_numbers(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tasks, run_files = planned.value
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                yield from run_files(FrozenFiles(address), tasks[number])
+                yield from run_files(FrozenFiles(address), pickle.loads(tasks[number]))
 
     return spark.range(0, len(packed), 1, len(packed)).mapInArrow(run_numbers, schema)
 
