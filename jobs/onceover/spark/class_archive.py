@@ -25,8 +25,8 @@ def make_driver_options(
     `environment` names one of its own, to use or to make: Java does not build one on another. With `is_brief`, Java
     compiles once and quickly, not again and better what runs often; options in `environment` for that hold."""
     given = environment.get(OPTIONS, "")
-    options = [*([_QUICKLY] if is_brief and _QUICKLY not in given else []), *([given] if given else [])]
+    options = [_QUICKLY] if is_brief and _QUICKLY not in given else []
     has_its_own = "SharedArchiveFile" in given or "ArchiveClassesAtExit" in given
     if archive.is_file() and not has_its_own and not set(str(archive)) & set("\"'\\"):
         options += [f'"-XX:SharedArchiveFile={archive}"', _QUIETLY]
-    return {OPTIONS: " ".join(options)} if options else {}
+    return {OPTIONS: " ".join([*options, given]).rstrip()} if options else {}

@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 
 from onceover.lines.folded_window import fold_units
 from onceover.raw.frozen_file import FrozenFiles
+from onceover.spark.python_worker import freeze_modules
 
 
 def load_functions() -> None:
@@ -23,7 +24,7 @@ def load_functions() -> None:
 
 def start_worker(context: SparkContext) -> None:
     """Start a worker of Python, and have it import what folds window files."""
-    _begin(lambda: context.parallelize([(fold_units, FrozenFiles)], 1).foreach(callable))
+    _begin(lambda: context.parallelize([(fold_units, FrozenFiles)], 1).foreach(lambda _: freeze_modules()))
 
 
 def _begin(work: Callable[[], object]) -> None:
