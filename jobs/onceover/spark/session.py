@@ -127,12 +127,12 @@ def _build(app_name: str, is_brief: bool) -> SparkSession:
         builder = builder.config(key, value)
     on_interrupt = signal.getsignal(signal.SIGINT)
     context = SparkContext.getOrCreate(given.setAppName(app_name).setAll([*chosen.items()]))
+    context.setLogLevel("ERROR")  # before a task runs: while the level changes, Spark logs all
     if is_brief:
         warm_up.start_worker(context)
     session = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, on_interrupt)  # Spark's own handler calls the JVM in the middle of another call
-    session.sparkContext.setLogLevel("ERROR")
     # `upper` and `lower` follow the JVM's locale, in which a Turkish i has its dot.
     jvm: Any = session._jvm
     jvm.java.util.Locale.setDefault(jvm.java.util.Locale.US)
