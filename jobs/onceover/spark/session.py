@@ -65,7 +65,7 @@ _NEEDED = {
 _UNLESS_GIVEN = {
     "spark.ui.enabled": "false",  # it listens on all addresses
     "spark.sql.shuffle.partitions": "8",
-    # Python workers keep the memory of arrays: to give it back and get it anew took a sixth of a repair's reading.
+    # Python workers keep the memory of arrays: to give it back and get it again took a sixth of a repair's reading.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(64 << 20),
 }

@@ -38,7 +38,7 @@ def test_driver_options_keep_those_of_the_environment(tmp_path: Path) -> None:
     assert said.endswith(" -Dx=1"), "of two options that disagree, Java takes the last"
 
 
-def test_brief_job_is_compiled_quickly_unless_the_environment_says(tmp_path: Path) -> None:
+def test_brief_job_compiles_quickly_unless_told_otherwise(tmp_path: Path) -> None:
     none = tmp_path / "none.jsa"
     assert make_driver_options({}, none, is_brief=True) == {OPTIONS: "-XX:TieredStopAtLevel=1"}
     given = make_driver_options({OPTIONS: "-XX:TieredStopAtLevel=4"}, none, is_brief=True)
