@@ -7,7 +7,7 @@ task numbers -> each task's files, to their frozen length -> small windows toget
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -20,17 +20,16 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from onceover.errors import OnceoverError, TerminalError
 from onceover.lines import disjoint_units
 from onceover.lines.accounts import MAX_RUNS
-from onceover.lines.chunks import CHUNK
 from onceover.lines.folded_window import OF_LINE, FoldedUnit, fold_units
 from onceover.lines.grouping import Grouping
 from onceover.lines.packing import pack
 from onceover.lines.summary import WindowSummary
 from onceover.lines.typed_lines import ColumnFormats
-from onceover.lines.window_batch import fold_batch
+from onceover.lines.window_batch import FoldedBatch, fold_batch
 from onceover.model.window import format_moment, from_ms
 from onceover.raw.frozen_file import FrozenFiles
 from onceover.spark.line_columns import LineColumns
-from onceover.spark.window_reading import LineReader, WindowFile, cut_batches, read_together, read_units
+from onceover.spark.window_reading import LineReader, WindowFile, read_batches, read_units
 
 SUMMARY: Final = "__onceover_summary"  # no key or measure has that name
 LINE: Final = "window_ms bigint, source bigint, offset bigint, line binary"
@@ -100,10 +99,20 @@ def run_task(
     reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats, grouping: Grouping, unit_bytes: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of these windows. A file that cannot be read fails its window alone."""
-    windows = (
-        _fold(reader, batch, formats, grouping, unit_bytes) for batch in cut_batches(files, min(CHUNK, unit_bytes))
-    )
-    yield from make_batches(windows, grouping)
+    small = [file for file in files if file.weight <= unit_bytes]
+
+    def fold_all() -> Iterator[GroupedWindows]:
+        failures: dict[int, str] = {}
+        for batch, pieces in read_batches(reader, small, failures):
+            yield _group_batch(
+                batch, fold_batch(pieces, [file.accounts for file in batch], formats), failures, grouping
+            )
+        for file in files:
+            if file.weight > unit_bytes:
+                units = fold_units(read_units(reader, file, unit_bytes), file.accounts, formats)
+                yield group_units(file.window_ms, units, grouping)
+
+    yield from make_batches(fold_all(), grouping)
 
 
 def make_batches(windows: Iterable[GroupedWindows], grouping: Grouping) -> Iterator[pa.RecordBatch]:
@@ -160,22 +169,16 @@ def list_lines(folded: FoldedUnit, window_ms: int) -> list[pa.RecordBatch]:
     return batches
 
 
-def _fold(
-    reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats, grouping: Grouping, unit_bytes: int
+def _group_batch(
+    files: Sequence[WindowFile], folded: FoldedBatch, failures: Mapping[int, str], grouping: Grouping
 ) -> GroupedWindows:
-    """Fold windows together, or one that is large by itself."""
-    if (file := files[0]).weight > unit_bytes:
-        return group_units(
-            file.window_ms, fold_units(read_units(reader, file, unit_bytes), file.accounts, formats), grouping
-        )
-    failures: dict[int, str] = {}
-    folded = fold_batch(read_together(reader, files, failures), [file.accounts for file in files], formats)
-    outcomes = {file.window_ms: failures.get(n, folded.summaries[n]) for n, file in enumerate(files)}
-    start = np.array([file.window_ms for file in files], np.int64)
-    rows = folded.rows.add_column(0, _WINDOW, pa.array(start[folded.window]))
+    """Return the outcomes and the groups of a batch's windows; those that failed have no groups."""
+    start = np.array([file.window_ms for file in files], np.int64)[folded.window]
+    rows = folded.rows.add_column(0, _WINDOW, pa.array(start))
     if failures:
-        rows = rows.filter(pa.array(~np.isin(folded.window, list(failures))))
+        rows = rows.filter(pa.array(~np.isin(start, list(failures))))
     of_window = Grouping(grouping.functions, pa.schema([_WINDOW, *grouping.schema]))
+    outcomes = {file.window_ms: failures.get(file.window_ms, folded.summaries[n]) for n, file in enumerate(files)}
     return outcomes, of_window.group(rows)
 
 

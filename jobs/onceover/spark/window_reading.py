@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
-from typing import Final, Protocol
+from itertools import accumulate, groupby
+from operator import itemgetter
+from typing import Any, Final, Protocol, TypeVar
 
 from onceover.errors import OnceoverError
 from onceover.lines.accounts import Accounts
@@ -16,6 +18,7 @@ from onceover.lines.disjoint_units import FilePiece, UnitPiece, cut_units
 from onceover.lines.window_batch import BatchPiece
 from onceover.raw.frozen_file import FrozenText
 
+T = TypeVar("T")
 _EXPANSION: Final = 8  # bytes of text for a byte of a compacted file, about
 
 
@@ -57,10 +60,27 @@ def cut_batches(files: Sequence[WindowFile], chunk: int = CHUNK) -> Iterator[lis
         yield batch
 
 
+def read_batches(
+    reader: LineReader, files: Sequence[WindowFile], failures: dict[int, str], chunk: int = CHUNK
+) -> Generator[tuple[list[WindowFile], Iterator[BatchPiece]], None, None]:
+    """Yield each batch with its pieces, which are read before the next batch; a thread reads one piece ahead. A window
+    that cannot be read is in the failures, by its start in ms, once the next batch comes; lines of it may come."""
+
+    def read_all() -> Iterator[tuple[int, BatchPiece | None]]:
+        for number, batch in enumerate(batches):
+            yield number, None
+            yield from ((number, piece) for piece in read_together(reader, batch, failures, chunk))
+
+    batches = list(cut_batches(files, chunk))
+    with closing(_read_ahead(read_all())) as read:
+        for number, pieces in groupby(read, itemgetter(0)):
+            yield batches[number], (piece for _, piece in pieces if piece is not None)
+
+
 def read_together(
     reader: LineReader, files: Sequence[WindowFile], failures: dict[int, str], chunk: int = CHUNK
 ) -> Iterator[BatchPiece]:
-    """Yield the lines of these windows, numbered from 0, and set the failures of some; of these, lines may come too."""
+    """Yield the lines of these windows, numbered from 0, and add the failures of some, by their start in ms."""
     texts: list[memoryview] = []
     windows: list[int] = []
 
@@ -82,7 +102,7 @@ def read_together(
                     texts.append(text)
                     windows.append(number)
         except OnceoverError as error:
-            failures[number] = str(error)
+            failures[file.window_ms] = str(error)
     yield from take()
 
 
@@ -97,3 +117,13 @@ def _read_pieces(reader: LineReader, file: WindowFile, chunk: int) -> Iterator[F
     if file.compacted is not None:
         with closing(reader.read_lines(file.compacted.path, file.compacted.length, chunk)) as other:
             yield from ((True, piece) for piece in other)
+
+
+def _read_ahead(items: Iterator[T]) -> Generator[T, None, None]:
+    """Yield these items; a thread makes the next one meanwhile."""
+    end = object()
+    with ThreadPoolExecutor(1, "reads ahead") as pool:
+        coming: Future[Any] = pool.submit(next, items, end)
+        while (item := coming.result()) is not end:
+            coming = pool.submit(next, items, end)
+            yield item

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from itertools import pairwise
 from random import Random
+from threading import Event
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from onceover.lines.accounts import Accounts
 from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.window_batch import BatchPiece
 from onceover.raw.frozen_file import FrozenText
-from onceover.spark.window_reading import WindowFile, cut_batches, read_together
+from onceover.spark.window_reading import WindowFile, cut_batches, read_batches
 
 CHUNK = 300
 _NONE = np.empty(0, np.int64)
@@ -57,11 +58,12 @@ def test_pieces_hold_the_lines_of_each_window_in_order(seed: int) -> None:
     failures: dict[int, str] = {}
     found: dict[tuple[int, bool], list[bytes]] = {}
     windows: list[int] = []
-    for piece in read_together(Files(texts, "/3"), files, failures, CHUNK):
-        assert len(piece.text) <= CHUNK + 120
-        for window, text in _split(piece):
-            windows.append(window)
-            found.setdefault((window, piece.compacted), []).extend(text.split())
+    for batch, pieces in read_batches(Files(texts, "/3"), files, failures, CHUNK):
+        for piece in pieces:
+            assert len(piece.text) <= CHUNK + 120
+            for number, text in _split(piece):
+                windows.append(batch[number].window_ms)
+                found.setdefault((windows[-1], piece.compacted), []).extend(text.split())
     assert windows == sorted(windows)
     assert failures == {3: "/3 ends early"}
     for file in files:
@@ -76,3 +78,22 @@ def test_batches_have_the_weight_of_a_chunk_or_one_file() -> None:
     files = [WindowFile(n, f"/{n}", weight, ACCOUNTS) for n, weight in enumerate(weights)]
     batches = [[file.length for file in batch] for batch in cut_batches(files, CHUNK)]
     assert batches == [[100, 200], [1], [500], [0, 300], [299, 0], [2]]
+
+
+def test_next_piece_is_read_while_one_is_folded() -> None:
+    texts = {f"/{n}": b"x" * CHUNK for n in range(3)}
+    files = [WindowFile(n, f"/{n}", CHUNK, ACCOUNTS) for n in range(3)]
+    opened = {path: Event() for path in texts}
+
+    class Reader(Files):
+        def read_lines(self, path: str, length: int, chunk: int) -> Generator[memoryview, None, None]:
+            opened[path].set()
+            yield from super().read_lines(path, length, chunk)
+
+    read = read_batches(Reader(texts, ""), files, {}, CHUNK)
+    _, pieces = next(read)
+    assert len(list(pieces)) == 1
+    next(read)
+    assert opened["/1"].wait(10), "before its pieces are asked for"
+    read.close()
+    assert not opened["/2"].is_set()
