@@ -157,11 +157,8 @@ def _choose_doors(master: str) -> dict[str, str]:
 
 @contextmanager
 def open_session(app_name: str, *, is_brief: bool = False) -> Iterator[SparkSession]:
-    """Open a session as `build` does, and log the course of long jobs. Raise SparkLostError if its JVM has died,
-    wherever the block notices that.
-
-    The JVM stops the application when this process ends, the last thing that it does: Spark's own stop waits up to a
-    second for a thread of this process.
+    """Open a session as `build` does, log the course of long jobs, and stop its tasks and the application at the end of
+    the block; this process opens no other. Raise SparkLostError if its JVM has died, wherever the block notices that.
     """
     session = build(app_name, is_brief=is_brief)
     try:
@@ -171,6 +168,9 @@ def open_session(app_name: str, *, is_brief: bool = False) -> Iterator[SparkSess
         raise SparkLostError(
             f"Spark's JVM of `{app_name}` has died; start it again, it resumes where it stopped"
         ) from error
+    finally:
+        with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
+            session.sparkContext._jsc.stop()  # Spark's own waits up to a second for a thread of this process, too
 
 
 @contextmanager
