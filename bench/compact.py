@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from bench.table import Row, alternate, middle, results, runs
 from onceover.compaction.job import CompactionResult, CompactRun
-from onceover.config.endpoints import address
+from onceover.config.endpoints import address, locate_hdfs
 from onceover.context import PipelineContext, open_pipeline
 from onceover.detection import detect as detecting
 from onceover.fault_points import FaultPoint
@@ -106,7 +106,7 @@ def _compared(
         with (
             choose_codegen(spark, COMPILED_FROM_BYTES),
             closing(
-                FoldedRebuild(spark, address("webhdfs"), known.contracts, claimed, (), (), texts, compacted=replacing)
+                FoldedRebuild(spark, locate_hdfs(), known.contracts, claimed, (), (), texts, compacted=replacing)
             ) as rebuild,
         ):
             found = rebuild.collect()

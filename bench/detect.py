@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from bench import large_ledger, month_of_raw, planting
 from bench.large_ledger import LargeLedger
 from bench.table import Row, alternate, middle, runs
-from onceover.config.endpoints import address, home
+from onceover.config.endpoints import address, home, locate_hdfs
 from onceover.detection.look import Look, judge_windows
 from onceover.detection.sweep import sweep_windows
 from onceover.ledger.database import Connection, connect
@@ -95,7 +95,7 @@ def _month(connection: Connection) -> tuple[Row, list[str]]:
     started = time.monotonic()
     month_of_raw.fetch(client, layout, local)
     fetched = time.monotonic() - started
-    files = WindowFiles(address("webhdfs"), layout)
+    files = WindowFiles(locate_hdfs(), layout)
     started = time.monotonic()
     lengths = files.read_lengths(map(large_ledger.start_of, range(windows)))
     listed = time.monotonic() - started

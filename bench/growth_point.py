@@ -18,7 +18,7 @@ from bench.repair import Runs, rebuild
 from bench.repair_peers import aggregate_by_spark
 from bench.table import alternate, middle
 from bench.window_text import WindowText
-from onceover.config.endpoints import address
+from onceover.config.endpoints import address, locate_hdfs
 from onceover.spark.session import open_session
 from onceover_local.stack import Stack
 
@@ -35,7 +35,7 @@ def main(files: Path, master: str, runs: int) -> None:
         jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
         processes = Processes(jvm, [stack.find_pid(name) for name in ("namenode", "datanode1")])
         with PeakMemory(jvm) as memory:
-            ours = Runs(lambda: rebuild(spark, text, address("webhdfs")), processes)
+            ours = Runs(lambda: rebuild(spark, text, locate_hdfs()), processes)
             first = ours.measure()
         naive = Runs(lambda: aggregate_by_spark(spark, urls), processes)
         of_ours, of_naive = alternate(ours.measure, naive.measure, runs)

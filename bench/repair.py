@@ -20,7 +20,7 @@ from bench.processor_time import Processes, ProcessorTime
 from bench.repair_peers import THREADS, aggregate_by_duckdb, aggregate_by_spark, fetch_files
 from bench.table import Row, alternate_all, middle, results, runs
 from bench.window_text import CONTRACT, WindowText, write_windows
-from onceover.config.endpoints import address
+from onceover.config.endpoints import address, locate_hdfs
 from onceover.model.contract import Contracts
 from onceover.raw.hdfs import connect_hdfs
 from onceover.repair.folded import FoldedRebuild
@@ -97,7 +97,7 @@ def compare(
         return rows
 
     every = [
-        Runs(lambda: rebuild(spark, text, address("webhdfs")), processes),
+        Runs(lambda: rebuild(spark, text, locate_hdfs()), processes),
         Runs(lambda: aggregate_by_spark(spark, urls), processes),
         Runs(ask_duckdb, processes),
     ]

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> None:
             print(f"request {request.request_id}: nothing left to repair")
             return
         context.files.check()
-        with open_session(f"onceover repair {registered.name}") as spark:
+        with open_session(f"onceover repair {registered.name}", is_brief=True) as spark:
             run_read_again(spark, context, registered, request.request_id)
             request = repair_requests.read_request(ledger, registered.name, request.request_id)
             outcome = repair_groups(spark, context, registered, request, fault_point)

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> None:
     with open_pipeline(chosen.pipeline, "reread") as context:
         registered = context.require_same_contract()
         window = parse_window(chosen.window, registered.contract.window_minutes)
-        with open_session(f"onceover reread {registered.name}") as spark:
+        with open_session(f"onceover reread {registered.name}", is_brief=True) as spark:
             plan = plan_reread(spark, context, registered, window)
             if chosen.why:
                 request_id, plan = request_reread(spark, context, registered, plan, chosen.who, chosen.why, dag_run)

@@ -14,6 +14,7 @@ ALLOWED = {
     ("jobs/onceover/context.py", "files"): "a command that reads no files need not load the client of HDFS",
     ("jobs/onceover/context.py", "markers"): "the same",
     ("jobs/onceover/context.py", "build_source"): "a command that reads no records need not load Arrow",
+    ("jobs/onceover/lines/hashes.py", "_hash_column"): "Polars takes longer to load than a small window to hash",
     ("jobs/onceover/raw/hdfs.py", "connect_hdfs"): "Kerberos needs a package that is installed for it alone",
     ("local/onceover_local/stack/jars.py", "_make_context"): "jgo takes long to load, and only a start needs it",
     ("local/onceover_local/stack/jars.py", "_make_lock"): "the same; only who writes the lock needs it",

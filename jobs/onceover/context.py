@@ -122,7 +122,7 @@ class PipelineContext:
     def raw_address(self) -> str:
         """Return the address of the raw store that the TOML names, as `open_store` takes it. Raise as `address`."""
         store = self.pipeline.storage.raw_store
-        return make_address(store, self.address("webhdfs" if store == "hdfs" else store))
+        return make_address(store, endpoints.locate_hdfs() if store == "hdfs" else self.address(store))
 
     def require_addresses(self, *parts: str) -> None:
         """Raise as `address` unless these parts, and all that the raw store needs, have addresses."""

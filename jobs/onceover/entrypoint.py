@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import signal
 import sys
@@ -48,3 +49,5 @@ def run(name: str, main: Callable[[Sequence[str]], object]) -> NoReturn:
     except OnceoverError as error:
         print(escape(f"{name}: {error}"), file=sys.stderr)
         sys.exit(error.exit_code)
+    finally:
+        gc.freeze()  # as the command line

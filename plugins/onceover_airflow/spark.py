@@ -34,7 +34,9 @@ def spark_connection(conn_id: str) -> Connection:
         ) from None
 
 
-def driver_environment(connection: Connection, environment: Mapping[str, str]) -> dict[str, str]:
+def driver_environment(
+    connection: Connection, environment: Mapping[str, str], *, is_brief: bool = False
+) -> dict[str, str]:
     """Return the variables that spark-submit needs beyond the worker's own environment. Never a secret.
 
     A driver on this machine inherits the worker's environment and only has to use this very Python. On YARN and
@@ -55,7 +57,7 @@ def driver_environment(connection: Connection, environment: Mapping[str, str]) -
         "PATH": os.pathsep.join([binaries, environment["PATH"]] if "PATH" in environment else [binaries]),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         **({"PYSPARK_PYTHON": sys.executable} if master.startswith("local") else {}),
-        **class_archive.make_driver_options(environment),
+        **class_archive.make_driver_options(environment, is_brief=is_brief),
     }
 
 

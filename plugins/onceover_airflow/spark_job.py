@@ -25,6 +25,7 @@ class SparkJobOperator(PipelineOperator, SparkSubmitOperator):
     the finished task must run it again."""
 
     job: ClassVar[str]
+    is_brief: ClassVar[bool] = False
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "pipeline")
 
     def __init__(self, *, conn_id: str = "spark_default", **kwargs: Any) -> None:
@@ -52,7 +53,7 @@ class SparkJobOperator(PipelineOperator, SparkSubmitOperator):
         self.application = str(home() / "jobs" / f"{self.job}.py")
         self.application_args = ["--pipeline", chosen_name(self.pipeline), f"--{name}", str(value), *more]
         self._what = f"{self.job} of {self.pipeline}, {name} {value},"
-        self.env_vars = driver_environment(connection, os.environ)
+        self.env_vars = driver_environment(connection, os.environ, is_brief=self.is_brief)
 
     def on_kill(self) -> None:
         if self._hook is None:

@@ -35,7 +35,7 @@ class Proxy:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._listener.close()
+        _close(self._listener)
         self.cut()
 
     def cut(self) -> None:
@@ -47,13 +47,17 @@ class Proxy:
         while True:
             try:
                 client, _ = self._listener.accept()
+            except OSError:
+                return  # closed
+            try:
                 server = socket.create_connection(self._upstream)
-            except OSError:  # closed, or the server is away
-                if self._listener.fileno() < 0:
-                    return
+            except OSError:  # the server is away
                 _close(client)
                 continue
             self._sockets += client, server
+            if self._listener.fileno() < 0:
+                self.cut()
+                return
             for source, sink, edit in ((client, server, self._to_server), (server, client, self._to_client)):
                 threading.Thread(target=_pump, args=(source, sink, edit), daemon=True).start()
 

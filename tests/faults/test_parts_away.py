@@ -46,6 +46,7 @@ def lane(lanes: Lanes) -> Lane:
     [
         ("ONCEOVER_KAFKA", NOBODY, "ONCEOVER_KAFKA"),
         ("ONCEOVER_WEBHDFS", f"http://{NOBODY}", "ONCEOVER_WEBHDFS"),
+        ("ONCEOVER_HDFS", f"hdfs://{NOBODY}", "ONCEOVER_HDFS"),
         ("ONCEOVER_POSTGRES", f"postgresql://onceover@{NOBODY}/onceover", "ONCEOVER_POSTGRES"),
     ],
 )

@@ -28,16 +28,16 @@ class Renaming:
 
     def __init__(self, lane: Lane, *, is_done: bool) -> None:
         self.held, self._go_on, self._is_done, self._asks = threading.Event(), threading.Event(), is_done, False
-        self.proxy = Proxy(urlparse(address("webhdfs")).netloc, self._see_request, self._see_answer)
+        self.proxy = Proxy(urlparse(address("hdfs")).netloc, self._see_request, self._see_answer)
         self.process = subprocess.Popen(
             [ONCEOVER, "retention", lane.name],
-            env={**os.environ, "ONCEOVER_WEBHDFS": f"http://{self.proxy.address}"},
+            env={**os.environ, "ONCEOVER_HDFS": f"hdfs://{self.proxy.address}"},
             stdout=subprocess.DEVNULL,
             start_new_session=True,
         )
 
     def _see_request(self, data: bytes) -> bytes:
-        if b"op=RENAME" in data and b"expired" in data:
+        if b"rename" in data and b"expired" in data:
             self._asks = True
             if not self._is_done:
                 self._hold()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from urllib.parse import urlparse
 
 import psutil
@@ -10,7 +12,7 @@ import pytest
 import requests
 from tests.faults.conftest import Jobs, hold_ingest
 from tests.faults.ends import assert_counts_once, fail_attempt, find_datanode, go_on, has_unread_request, pad
-from tests.faults.held_appends import append_held_midway
+from tests.faults.held_appends import Held, append_held_at_its_end, append_held_midway
 from tests.faults.proxy import CutError, Proxy
 from tests.integration.events import event
 from tests.integration.extras import produce
@@ -24,12 +26,24 @@ from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 NO_QUOTA = -1
+Hold = Callable[[], AbstractContextManager[Held]]
 
 
-def test_namenode_killed_in_mid_append_costs_no_record(lanes: Lanes, jobs: Jobs, stack: Stack) -> None:
+@pytest.mark.parametrize(
+    ("known", "hold"),
+    [(0, lambda: append_held_midway(600_000)), (10, append_held_at_its_end)],
+    ids=["new", "known"],
+)
+def test_namenode_killed_in_mid_append_costs_no_record(
+    lanes: Lanes, jobs: Jobs, stack: Stack, known: int, hold: Hold
+) -> None:
     lane = lanes()
-    lane.produce([pad(event(n % 10, amount=n), 40_000) for n in range(60)])
-    with append_held_midway(600_000) as (environment, held, resume):
+    records = [pad(event(n % 10, amount=n), 40_000) for n in range(60)]
+    if known:
+        lane.produce(records[:known])
+        lane.ingest()
+    lane.produce(records[known:])
+    with hold() as (environment, held, resume):
         ingest = jobs("ingest.py", "--pipeline", lane.name)
         ingest.start(environment=environment)
         assert held.wait(120)
@@ -91,6 +105,7 @@ def test_append_whose_reply_is_lost_is_read_again(lanes: Lanes, monkeypatch: pyt
         Proxy(namenode, to_client=lambda data: data.replace(datanode.encode(), behind.address.encode())) as before,
         monkeypatch.context() as patch,
     ):
+        patch.setenv("ONCEOVER_HDFS", address("hdfs"))
         patch.setenv("ONCEOVER_WEBHDFS", f"http://{before.address}")
         with lane.driver() as driver, pytest.raises(TransientError, match="its outcome is unknown"):
             driver.turn()

@@ -32,6 +32,7 @@ def repair(pipeline: str = "events") -> RepairOperator:
 def test_command_is_a_list_of_strings_without_addresses(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", LOCAL)
     monkeypatch.setenv("ONCEOVER_POSTGRES", "postgresql://ada:hush@db/onceover")
+    monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
     operator = repair()
 
     operator.set_command("request", 12)
@@ -42,6 +43,7 @@ def test_command_is_a_list_of_strings_without_addresses(project: Path, monkeypat
     assert command[-5:] == [str(project / "jobs" / "repair.py"), "--pipeline", "events", "--request", "12"]
     assert "hush" not in " ".join(command)
     assert "hush" not in str(operator.env_vars)
+    assert "-XX:TieredStopAtLevel=1" in str(operator.env_vars), "a repair is brief"
 
 
 def test_unknown_connection_is_refused_instead_of_meaning_yarn(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,6 +59,7 @@ def test_local_driver_runs_this_python_and_its_own_spark_submit() -> None:
     given = driver_environment(Connection(conn_id="s", conn_type="spark", host="local[2]"), {"PATH": "/bin"})
 
     assert given["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    assert "TieredStopAtLevel" not in given.get("SPARK_SUBMIT_OPTS", ""), "an audit's takes hours"
     assert given["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/bin"]
 
 

@@ -1,5 +1,5 @@
-"""The program that makes the class archive: runs a small plan with Spark, and has Java keep the classes loaded.
-`python -m onceover.cli.make_class_archive`; takes as long as one cold job."""
+"""The program that makes the class archive: runs a small plan with Spark, makes a client of HDFS, and has Java keep the
+classes loaded. `python -m onceover.cli.make_class_archive`; takes as long as one cold job."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ def main() -> None:
         spark = build("class archive")
         records = spark.range(100).mapInArrow(lambda batches: batches, "id BIGINT")
         records.selectExpr("from_json(concat('[', id, ']'), 'ARRAY<INT>')[0] AS n", "id").groupBy("n").count().collect()
+        jvm: Any = spark._jvm
+        jvm.org.apache.hadoop.fs.Path("hdfs://127.0.0.1:9").getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
         gateway: Any = spark.sparkContext._gateway
         spark.stop()
         gateway.shutdown()

@@ -48,6 +48,15 @@ def find_address(part: str) -> str | None:
     return os.environ.get(_variable(part)) or read_endpoints(endpoints_file()).get(part)
 
 
+def locate_hdfs() -> str:
+    """Return HDFS's address as `open_store` takes it: `hdfs://HOST;WEBHDFS`, or WebHDFS's alone where ONCEOVER_HDFS is
+    no `hdfs://`. Beside an ONCEOVER_WEBHDFS, endpoints.json may name another HDFS. Raise as `address`."""
+    webhdfs, hdfs = address("webhdfs"), os.environ.get(_variable("hdfs"))
+    if not hdfs and not os.environ.get(_variable("webhdfs")):
+        hdfs = find_address("hdfs")
+    return f"{hdfs.rstrip('/')};{webhdfs}" if hdfs and hdfs.startswith("hdfs://") else webhdfs
+
+
 def start_or_set(part: PartName) -> str:
     """Return what to do about a part that does not answer at its address, by where that address comes from."""
     if os.environ.get(_variable(part)):

@@ -11,7 +11,7 @@ from onceover.errors import ConfigurationError
 VARIABLE: Final = "ONCEOVER_RAW_STORES"
 """The variable that names plug-ins: `NAME=MODULE:CLASS`, separated by commas."""
 _OWN: Final = {
-    "hdfs": "onceover.raw.hdfs_store:HdfsStore",
+    "hdfs": "onceover.raw.native_store:open_hdfs",
     "hbase": "onceover.raw.hbase_store:HBaseStore",
 }
 

@@ -49,7 +49,7 @@ def read_fields(lines: Lines, names: Sequence[str]) -> list[pa.Array]:
 
 def _read_field(lines: Lines, rows: np.ndarray, name: str) -> pa.Array:
     if name in HALVES:
-        return pa.array(lines.parts[rows, HALVES.index(name)].view(np.int64))
+        return pa.array(lines.parts[rows, HALVES.index(name)].astype(np.int64))
     if name == "generation":
         numbers, place = np.unique(lines.generation[rows], return_inverse=True)
         return pa.array([f"{number:08x}" for number in numbers.tolist()], pa.string()).take(pa.array(place))

@@ -74,7 +74,7 @@ def fold(lines: WindowLines, accounts: Accounts, evaluated: np.ndarray | None = 
     from_value = ~judged.believed[records.record[counts]]
     is_compacted = records.find_any(distinct.find_largest(lines.compacted)[records.line])[counts]
     run_kind = np.where(counts & records.has_contents, np.int8(CLASHING), kind)
-    in_run = np.isin(run_kind, (EXTRA, STRAY, CLASHING))
+    in_run = (run_kind == EXTRA) | (run_kind == STRAY) | (run_kind == CLASHING)
     other = row[in_run]
     runs = find_runs(run_kind[in_run], lines.source[other], lines.epoch[other], lines.offset[other])
     summary = WindowSummary(

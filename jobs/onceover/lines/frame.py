@@ -2,14 +2,13 @@
 
     Arrow columns -> escaped fields, joined -> XXH3-128 of the content -> the other fields -> XXH3-64
 
-All work on bytes is done by numpy and pyarrow on whole columns, but for the two hashes: one call each a line.
+All work on bytes is done on whole columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +34,7 @@ class Framed:
     """Lines in the order of their records.
 
     `text` holds each line with its newline; line n begins at `bounds[n]` and ends at `bounds[n + 1]`. `parts` (n x 4,
-    uint64 values below 2^32) are what each adds to a digest.
+    uint32) are what each adds to a digest.
     """
 
     text: memoryview
@@ -55,13 +54,13 @@ def frame_content(
     contract_field = pa.repeat(pa.scalar(contract.encode(), pa.binary()), len(content))
     fields = [_format_columns(columns)] if columns else []
     body = join_fields(content, format_time_and_epoch(event_ms, leader_epoch), contract_field, *fields)
-    text = join_fields(body, as_binary(_format_hash(hash_lines(_slice(body), len(body)))))
+    text = join_fields(body, as_binary(_format_hash(hash_lines(*_spread(body)))))
     bounds = _bounds(text)
     return Framed(get_data(text), bounds - bounds[0], hash_content(content))
 
 
 def hash_records(records: pa.RecordBatch, generation: str) -> np.ndarray:
-    """Return what each of these records of one generation adds to a digest (n x 4, uint64)."""
+    """Return what each of these records of one generation adds to a digest (n x 4, uint32)."""
     return hash_content(add_value(join_head(records, generation), records.column("value")))
 
 
@@ -81,7 +80,7 @@ def add_value(head: pa.Array, value: pa.Array) -> pa.Array:
 
 def hash_content(content: pa.Array) -> np.ndarray:
     """Return what these contents add to a digest, as `hash_contents` does."""
-    return hash_contents(_slice(content), len(content))
+    return hash_contents(*_spread(content))
 
 
 def format_digits(numbers: np.ndarray, width: int) -> np.ndarray:
@@ -180,7 +179,7 @@ def get_data(array: pa.Array) -> memoryview:
     return memoryview(data or b"")[int(bounds[0]) : int(bounds[-1])]
 
 
-def _slice(array: pa.Array) -> list[memoryview]:
-    bounds = _bounds(array).tolist()
-    data = memoryview(array.buffers()[2])
-    return [data[start:end] for start, end in pairwise(bounds)]
+def _spread(array: pa.Array) -> tuple[memoryview, np.ndarray, np.ndarray]:
+    """Return the buffer of a binary array, and where each of its values starts and ends there."""
+    bounds = _bounds(array)
+    return memoryview(array.buffers()[2]), bounds[:-1], bounds[1:]

@@ -60,6 +60,8 @@ class NumberedRanges:
     def match_sources(self, source: np.ndarray) -> Iterator[tuple[slice, slice]]:
         """Yield, for each source that has ranges, where it is in these sources, which are in order, and in the
         ranges."""
+        if not len(self):
+            return
         firsts = np.flatnonzero(np.diff(self.source, prepend=-1))
         known = self.source[firsts]
         begin, end = np.searchsorted(source, known), np.searchsorted(source, known, "right")

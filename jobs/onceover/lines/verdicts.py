@@ -41,9 +41,17 @@ def judge_readings(
         of_id = np.logical_or.reduceat(is_released, np.flatnonzero(begins))[np.cumsum(begins) - 1]
         release[of_id & ~is_released] = -1
     contract = accounts.contract.find(source, offset)
+    kind = np.full(len(source), np.int8(LANDED))
+    rest = np.flatnonzero((piece < 0) & (release < 0))
+    if len(rest):  # few, or none
+        kind[rest] = _judge_rest(source[rest], offset[rest], epoch[rest], accounts)
+    return Verdicts(kind, piece, release, np.where(contract < 0, np.int32(accounts.newest), contract))
+
+
+def _judge_rest(source: np.ndarray, offset: np.ndarray, epoch: np.ndarray, accounts: Accounts) -> np.ndarray:
+    """Return the kind of readings that no landing of the window holds."""
     kind = np.where(accounts.own.find(source, offset) >= 0, np.int8(EXTRA), np.int8(FOREIGN))
     kind[accounts.accounted.find(source, offset) >= 0] = STRAY
     kind[accounts.spare.find(source, offset) >= 0] = SPARE
     kind[accounts.beside.find(source, offset, epoch) >= 0] = EXTRA
-    kind[(piece >= 0) | (release >= 0)] = LANDED
-    return Verdicts(kind, piece, release, np.where(contract < 0, np.int32(accounts.newest), contract))
+    return kind

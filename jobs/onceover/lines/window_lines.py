@@ -37,6 +37,11 @@ class WindowLines:
     def __len__(self) -> int:
         return len(self.source)
 
+    def slice(self, start: int, end: int, corrupt: int) -> WindowLines:
+        """Return these lines alone, without a copy, and with that number of other lines."""
+        arrays = {name: getattr(self, name)[start:end] for name in _ARRAYS}
+        return WindowLines(contracts=self.contracts, corrupt=corrupt, **arrays)
+
 
 _ARRAYS = tuple(each.name for each in fields(WindowLines) if each.name not in ("contracts", "corrupt"))
 
@@ -49,7 +54,7 @@ def hold_lines(lines: Lines, *, compacted: bool = False) -> WindowLines:
         offset=lines.offset[rows],
         epoch=lines.leader_epoch[rows].astype(np.int32),
         event_ms=lines.event_ms[rows],
-        content=lines.parts[rows].astype(np.uint32),
+        content=lines.parts[rows],
         hash=lines.hash[rows],
         contract=lines.contract[rows],
         has_columns=~_find_left_out(lines, rows),

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 import requests
 from hdfs import Client, HdfsError, InsecureClient
@@ -27,33 +27,43 @@ from onceover.errors import (
 
 T = TypeVar("T")
 TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
+PREFIX = "/webhdfs/v1"
+NOT_SERVING = ("StandbyException", "RetriableException")
 _ASKED = 6
 """How often a request is made whose DataNodes do not answer: where several share a host, HDFS leaves out any one."""
 _DENIAL = re.compile(r'user=([^,]*), access=([A-Z_]+), inode="([^"]*)":([^\s]*)')
 
 
-def connect_hdfs(address: str) -> Client:
-    """Return a client of that NameNode, under ONCEOVER_HDFS_AUTH: `simple`, or `kerberos` with the ticket of this
-    user's cache. Make the client in the process that uses it: sessions do not survive a fork."""
+def make_session() -> requests.Session:
+    """Return the session of a client. Make it in the process that uses it: sessions do not survive a fork."""
     session = requests.Session()
     session.trust_env = False  # a proxy from the environment must not see raw records
     session.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True  # which `trust_env` would have read
-    match os.environ.get("ONCEOVER_HDFS_AUTH") or "simple":
-        case "simple":
-            return InsecureClient(address, user=name_user(), session=session, timeout=TIMEOUT)
-        case "kerberos":
-            try:
-                from hdfs.ext.kerberos import KerberosClient
-            except ImportError:
-                raise ConfigurationError(
-                    "ONCEOVER_HDFS_AUTH=kerberos needs a package of its own: `pip install 'hdfs[kerberos]'`, and "
-                    "Kerberos' C library for it"
-                ) from None
-            return KerberosClient(address, session=session, timeout=TIMEOUT)
-        case other:
-            raise ConfigurationError(
-                f"ONCEOVER_HDFS_AUTH={other[:40]!r} is not a way to log in; set simple or kerberos"
-            )
+    return session
+
+
+def connect_hdfs(address: str, session: requests.Session | None = None) -> Client:
+    """Return a client of that NameNode, under ONCEOVER_HDFS_AUTH: `simple`, or `kerberos` with the ticket of this
+    user's cache. The session logs in with it."""
+    session = session or make_session()
+    if not uses_kerberos():
+        return InsecureClient(address, user=name_user(), session=session, timeout=TIMEOUT)
+    try:
+        from hdfs.ext.kerberos import KerberosClient
+    except ImportError:
+        raise ConfigurationError(
+            "ONCEOVER_HDFS_AUTH=kerberos needs a package of its own: `pip install 'hdfs[kerberos]'`, and Kerberos' C "
+            "library for it"
+        ) from None
+    return KerberosClient(address, session=session, timeout=TIMEOUT)
+
+
+def uses_kerberos() -> bool:
+    """Return whether ONCEOVER_HDFS_AUTH names Kerberos. Raise ConfigurationError if it names no way to log in."""
+    way = os.environ.get("ONCEOVER_HDFS_AUTH") or "simple"
+    if way not in ("simple", "kerberos"):
+        raise ConfigurationError(f"ONCEOVER_HDFS_AUTH={way[:40]!r} is not a way to log in; set simple or kerberos")
+    return way == "kerberos"
 
 
 class SmallFiles:
@@ -64,7 +74,8 @@ class SmallFiles:
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._client = connect_hdfs(address)
+        self._session = make_session()
+        self._client = connect_hdfs(address, self._session)
 
     def names(self, folder: str) -> list[str]:
         """List the names in the folder, in no order; none if the folder is missing."""
@@ -73,7 +84,7 @@ class SmallFiles:
     def read(self, path: str) -> bytes | None:
         """Return the file's content, None if the file is missing."""
         try:
-            return bytes(self._ask(lambda avoided: self._client._open(path, **avoided).content))
+            return bytes(self._ask(lambda avoided: self.open_stream(path, **avoided).content))
         except (HdfsError, requests.RequestException) as error:
             if is_missing(error):
                 return None
@@ -93,10 +104,53 @@ class SmallFiles:
                     raise
                 raise BusyError(f"{path} on HDFS was written by another process at the same time; try again") from error
 
+    def read_length(self, path: str) -> int | None:
+        """Return the bytes of a file, None if it is missing."""
+        status = self._read_status(path)
+        return None if status is None else int(status["length"])
+
     def remove(self, path: str) -> bool:
         """Delete the file; return whether it existed."""
         with wrap_errors(self._address):
             return bool(self._client.delete(path))
+
+    def open_stream(self, path: str, **options: str | int | None) -> requests.Response:
+        """Open the file's bytes on a DataNode, by these options of WebHDFS's OPEN. Raise as the client does."""
+        return self.get(f"{PREFIX}{quote(path)}", op="OPEN", **options)
+
+    def get(self, place: str, **query: str | int | None) -> requests.Response:
+        """Return what the NameNode that serves has at that place, its body not read yet. Raise as the client does:
+        neither of its calls says which DataNode it had asked, or can leave one out."""
+        *others, last = self._client.urls
+        for url in others:
+            try:
+                return self._get_from(f"{url.rstrip('/')}{place}", query)
+            except (requests.ConnectionError, requests.Timeout):
+                continue
+            except HdfsError as error:
+                if error.exception not in NOT_SERVING:
+                    raise
+        return self._get_from(f"{last.rstrip('/')}{place}", query)
+
+    def _read_status(self, path: str) -> dict[str, Any] | None:
+        """Return what HDFS says of the path, None if the path is missing: not if this user may not look."""
+        try:
+            status: dict[str, Any] = self._client.status(path)
+        except (HdfsError, requests.RequestException) as error:
+            if is_missing(error):
+                return None
+            raise translate_error(self._address, error) from error
+        return status
+
+    def _get_from(self, url: str, query: dict[str, str | int | None]) -> requests.Response:
+        response = self._session.get(url, params=query, stream=True, timeout=TIMEOUT)
+        if response.ok:
+            return response
+        try:
+            refused = response.json()["RemoteException"]
+            raise HdfsError(refused["message"], exception=refused["exception"])
+        except (ValueError, LookupError):
+            raise HdfsError(f"HTTP {response.status_code} {response.reason}") from None
 
     def _ask(self, request: Callable[[dict[str, str | None]], T]) -> T:
         """Return what the request does, which may be repeated. Where a DataNode does not answer, ask for another: the
@@ -122,17 +176,6 @@ def list_folder(client: Client, address: str, folder: str) -> list[tuple[str, in
         if is_missing(error):
             return []
         raise translate_error(address, error) from error
-
-
-def read_status(client: Client, address: str, path: str) -> dict[str, Any] | None:
-    """Return what HDFS says of the path, None if the path is missing: not if this user may not look."""
-    try:
-        status: dict[str, Any] = client.status(path)
-    except (HdfsError, requests.RequestException) as error:
-        if is_missing(error):
-            return None
-        raise translate_error(address, error) from error
-    return status
 
 
 @contextmanager
@@ -173,14 +216,19 @@ def translate_error(address: str, error: Exception) -> OnceoverError:
             f"HDFS at {address} does not answer ({type(error).__name__}); {start_or_set('webhdfs')}"
         )
     if "SafeMode" in get_exception_name(error) or "safe mode" in str(error):
-        return UnreachableError(
-            f"HDFS at {address} is in safe mode and accepts no writes; wait until its DataNodes have reported, or "
-            "end it with `hdfs dfsadmin -safemode leave`"
-        )
+        return UnreachableError(describe_safe_mode(address))
     if "AccessControlException" in get_exception_name(error) or "Permission denied" in str(error):
         return AccessDeniedError(describe_denial(str(error)))
     return TerminalError(
         f"HDFS at {address} refused the request: {take_first_line(error)}; the NameNode's log has more"
+    )
+
+
+def describe_safe_mode(address: str) -> str:
+    """Return one line for a write that HDFS in safe mode does not take."""
+    return (
+        f"HDFS at {address} is in safe mode and accepts no writes; wait until its DataNodes have reported, or end it "
+        "with `hdfs dfsadmin -safemode leave`"
     )
 
 

@@ -8,11 +8,10 @@ from urllib.parse import urlsplit
 
 import requests
 import urllib3
-from hdfs import Client, HdfsError
+from hdfs import HdfsError
 
 from onceover.errors import OnceoverError, TerminalError, UnreachableError
-from onceover.raw.hdfs import get_exception_name, is_missing, split_asked, take_first_line, translate_error, wrap_errors
-from onceover.raw.plain_open import OpenedFile, PlainOpener
+from onceover.raw.hdfs import SmallFiles, get_exception_name, is_missing, split_asked, take_first_line, translate_error
 
 _PART = 1024 * 1024  # bytes taken from the connection at a time
 _BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, HTTPException, OSError)
@@ -21,10 +20,10 @@ _BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, HTTPExceptio
 class HdfsReading:
     """A `Reading`."""
 
-    def __init__(self, client: Client, address: str, opener: PlainOpener, path: str, at: int, end: int) -> None:
-        self._client, self._address, self._opener = client, address, opener
+    def __init__(self, files: SmallFiles, address: str, path: str, at: int, end: int) -> None:
+        self._files, self._address = files, address
         self._path, self._at, self._end = path, at, end
-        self._opened: OpenedFile | None = None
+        self._opened: requests.Response | None = None
         self._failure: OnceoverError | None = None  # since when not a byte has come
         self._avoided: str | None = None
 
@@ -50,17 +49,13 @@ class HdfsReading:
             self._opened = None
 
     def _read(self, view: memoryview) -> int:
-        if self._opened is None:
-            plain = self._opener.open(self._path, self._at, self._end - self._at) if self._failure is None else None
-            self._opened = plain or self._open()
-        return self._opened.bytes.readinto(view)
+        self._opened = self._opened or self._open()
+        return int(self._opened.raw.readinto(view))
 
-    def _open(self) -> OpenedFile:
+    def _open(self) -> requests.Response:
         avoided = {} if self._avoided is None else {"excludedatanodes": self._avoided}
         try:
-            response: requests.Response = self._client._open(
-                self._path, offset=self._at, length=self._end - self._at, **avoided
-            )
+            return self._files.open_stream(self._path, offset=self._at, length=self._end - self._at, **avoided)
         except HdfsError as error:
             if self._failure is not None:  # no other DataNode holds it
                 raise self._failure from error
@@ -76,17 +71,15 @@ class HdfsReading:
                     "DataNodes hold it"
                 ) from error
             raise translate_error(self._address, error) from error
-        return OpenedFile(response.raw, urlsplit(response.url).hostname, response.close)
 
     def _give_up(self, failure: OnceoverError, cause: Exception | None) -> None:
         """Raise the failure, if no byte has come since the one before; else close the connection."""
-        host = split_asked(cause).hostname if self._opened is None else self._opened.host
+        host = split_asked(cause).hostname if self._opened is None else urlsplit(self._opened.url).hostname
         self.close()
         if self._failure is not None:
             raise self._failure from cause
-        with wrap_errors(self._address):
-            status = self._client.status(self._path, strict=False)
-        if status is not None and int(status["length"]) < self._end:
+        length = self._files.read_length(self._path)
+        if length is not None and length < self._end:
             raise self._report_short() from cause
         self._failure, self._avoided = failure, host
 

@@ -9,42 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from urllib.parse import quote
 
 import requests
 from hdfs import HdfsError
-from hdfs.client import _Request as Request
 
 from onceover.errors import TerminalError, UnknownOutcomeError, UnreachableError
 from onceover.raw.hdfs import (
+    PREFIX,
     SmallFiles,
     get_exception_name,
     list_folder,
-    read_status,
     take_first_line,
     translate_error,
     wrap_errors,
 )
 from onceover.raw.hdfs_reading import HdfsReading
-from onceover.raw.plain_open import PlainOpener
 from onceover.raw.store import AppendResult, Buffer, HasCopy, LeaseHeldError, Reading
 
 _CHUNK = 1 << 20
-_LEASE_HELD = ("AlreadyBeingCreatedException", "RecoveryInProgressException")
-_BEAN = "/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
-_TIMEOUT = (5.0, 30.0)
+LEASE_HELD = ("AlreadyBeingCreatedException", "RecoveryInProgressException")
+_BEAN = "Hadoop:service=NameNode,name=FSNamesystemState"
 _REPLICATED = "REPLICATION"
-_CHECK_ACCESS = Request("GET").to_method("CHECKACCESS")
 
 
 class HdfsStore(SmallFiles):
     """A `RawStore`: files of one HDFS, read and written as the user that `connect_hdfs` logs in."""
 
     where = "HDFS"
-
-    def __init__(self, address: str) -> None:
-        super().__init__(address)
-        self._opener = PlainOpener(self._client)
 
     def append(self, path: str, chunks: Iterable[Buffer]) -> AppendResult:
         """See RawStore."""
@@ -64,7 +56,7 @@ class HdfsStore(SmallFiles):
                 self._client.write(path, data=counted(), append=True)
         except (HdfsError, requests.RequestException) as error:
             detail = take_first_line(error)
-            if any(name in str(error) or name in get_exception_name(error) for name in _LEASE_HELD):
+            if any(name in str(error) or name in get_exception_name(error) for name in LEASE_HELD):
                 # The DataNode reports this if it could not open the file: no byte was written.
                 raise LeaseHeldError(path, detail) from error
             if not sent or "AccessControlException" in get_exception_name(error):  # which opens nothing
@@ -75,11 +67,6 @@ class HdfsStore(SmallFiles):
             ) from error
         start = before or 0
         return AppendResult(start, start + sent, self.read_length(path) == start + sent)
-
-    def read_length(self, path: str) -> int | None:
-        """See RawStore."""
-        status = self._read_status(path)
-        return None if status is None else int(status["length"])
 
     def read_lengths(self, paths: Iterable[str]) -> dict[str, int]:
         """See RawStore. Lists each folder once."""
@@ -121,7 +108,7 @@ class HdfsStore(SmallFiles):
 
     def open(self, path: str, start: int, end: int) -> Reading:
         """See RawStore."""
-        return HdfsReading(self._client, self._address, self._opener, path, start, end)
+        return HdfsReading(self, self._address, path, start, end)
 
     def remove(self, path: str) -> bool:
         """See RawStore."""
@@ -177,10 +164,7 @@ class HdfsStore(SmallFiles):
     def require_servers(self, path: str) -> None:
         """See RawStore."""
         with wrap_errors(self._address):
-            client = self._client
-            answer = client._session.get(f"{client._urls[0]}{_BEAN}", timeout=_TIMEOUT)  # the one that serves
-            answer.raise_for_status()
-        state = answer.json()["beans"][0]
+            state = self.get("/jmx", qry=_BEAN).json()["beans"][0]
         away = state["NumDeadDataNodes"] - state["NumDecomDeadDataNodes"] + state["NumStaleDataNodes"]
         if away:
             raise UnreachableError(
@@ -212,10 +196,7 @@ class HdfsStore(SmallFiles):
                 f"{folder}` before the first record"
             )
         with wrap_errors(self._address):
-            _CHECK_ACCESS(self._client, folder, fsaction="r-x")
-
-    def _read_status(self, path: str) -> dict[str, Any] | None:
-        return read_status(self._client, self._address, path)
+            self.get(f"{PREFIX}{quote(folder)}", op="CHECKACCESS", fsaction="r-x")
 
     def _remove_if_empty(self, folder: str) -> None:
         with suppress(HdfsError, requests.RequestException):  # another process may have put a file there just now

@@ -128,14 +128,15 @@ class RawStore(Protocol):
 
 
 def make_address(name: str, server: str) -> str:
-    """Return the address of a store as `open_store` takes it: WebHDFS as it is, any other with its name before."""
+    """Return the address of a store as `open_store` takes it: those of HDFS as they are, any other with its name
+    before."""
     return server if name == "hdfs" else f"{name}://{server}"
 
 
 def open_store(address: str) -> RawStore:
     """Return the store at the address, not connected yet. Raise ConfigurationError for an unknown kind of store."""
     scheme, _, server = address.partition("://")
-    if scheme in ("http", "https"):
+    if scheme in ("http", "https", "hdfs"):
         scheme, server = "hdfs", address
     classes = list_raw_stores()
     if scheme not in classes:

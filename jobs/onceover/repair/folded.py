@@ -33,9 +33,9 @@ from onceover.raw.frozen_file import FrozenText
 from onceover.raw.window_files import WindowFiles
 from onceover.repair.proof import list_doubtful
 from onceover.repair.window_accounts import GroupAccounts, WindowAccounts
-from onceover.spark.fold_tasks import WindowFile
 from onceover.spark.session import choose_codegen
 from onceover.spark.window_folder import FoldedFiles, WindowFolder
+from onceover.spark.window_reading import WindowFile
 
 
 @contextmanager

@@ -1,8 +1,8 @@
-"""An archive of Spark's Java classes, parsed and verified, so that a driver starts in two thirds of the time.
+"""The options of a driver's Java: an archive of Spark's classes, parsed and verified, and how a brief job is compiled.
 
-Java calls it a dynamic class data sharing archive (JEP 350). The installation makes it once, by
-`python -m onceover.cli.make_class_archive`; a JVM that cannot use it, being another Java or having other jars on its
-path, starts as it would without.
+With the archive a driver starts in two thirds of the time. Java calls it a dynamic class data sharing archive (JEP
+350). The installation makes it once, by `python -m onceover.cli.make_class_archive`; a JVM that cannot use it, being
+another Java or having other jars on its path, starts as it would without.
 """
 
 from __future__ import annotations
@@ -14,14 +14,19 @@ from pathlib import Path
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 OPTIONS = "SPARK_SUBMIT_OPTS"
 """The environment variable that spark-submit hands to the JVM of a driver on this machine, and to no other."""
+_QUICKLY = "-XX:TieredStopAtLevel=1"
 _QUIETLY = "-Xlog:cds=off -Xlog:cds+dynamic=off"  # an archive that does not fit needs no line in a log
 
 
-def make_driver_options(environment: Mapping[str, str], archive: Path = ARCHIVE) -> dict[str, str]:
-    """Return the environment with which a driver's spark-submit uses the archive; empty without an archive, or if
-    `environment` names one of its own, to use or to make: Java does not build one on another."""
+def make_driver_options(
+    environment: Mapping[str, str], archive: Path = ARCHIVE, *, is_brief: bool = False
+) -> dict[str, str]:
+    """Return the environment with which a driver's spark-submit uses the archive, unless there is none, or
+    `environment` names one of its own, to use or to make: Java does not build one on another. With `is_brief`, Java
+    compiles once and quickly, not again and better what runs often; options in `environment` for that hold."""
     given = environment.get(OPTIONS, "")
+    options = [_QUICKLY] if is_brief and _QUICKLY not in given else []
     has_its_own = "SharedArchiveFile" in given or "ArchiveClassesAtExit" in given
-    if not archive.is_file() or has_its_own or set(str(archive)) & set("\"'\\"):
-        return {}
-    return {OPTIONS: f'{given} "-XX:SharedArchiveFile={archive}" {_QUIETLY}'.lstrip()}
+    if archive.is_file() and not has_its_own and not set(str(archive)) & set("\"'\\"):
+        options += [f'"-XX:SharedArchiveFile={archive}"', _QUIETLY]
+    return {OPTIONS: " ".join([*options, given]).rstrip()} if options else {}

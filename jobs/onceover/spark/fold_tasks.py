@@ -1,17 +1,16 @@
 """Window files read and folded by tasks, each of which has several: nothing moves between windows but rows to sum.
 
-task numbers -> each task's files, to their frozen length -> lines in units -> folded unit by unit
--> a row for each group of a window's records that count, and one with its summary; or the lines that count
+task numbers -> each task's files, to their frozen length -> small windows together, a large one unit by unit -> folded
+-> a row for each group of a window's records that count, and some rows of outcomes; or the lines that count
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,60 +19,39 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from onceover.errors import OnceoverError, TerminalError
 from onceover.lines import disjoint_units
-from onceover.lines.accounts import MAX_RUNS, Accounts
+from onceover.lines.accounts import MAX_RUNS
 from onceover.lines.chunks import CHUNK
-from onceover.lines.disjoint_units import FilePiece, UnitPiece, cut_units
 from onceover.lines.folded_window import OF_LINE, FoldedUnit, fold_units
 from onceover.lines.grouping import Grouping
 from onceover.lines.packing import pack
 from onceover.lines.summary import WindowSummary
 from onceover.lines.typed_lines import ColumnFormats
+from onceover.lines.window_batch import fold_batch
 from onceover.model.window import format_moment, from_ms
-from onceover.raw.frozen_file import FrozenFiles, FrozenText
+from onceover.raw.frozen_file import FrozenFiles
 from onceover.spark.line_columns import LineColumns
+from onceover.spark.window_reading import LineReader, WindowFile, cut_batches, read_together, read_units
 
 SUMMARY: Final = "__onceover_summary"  # no key or measure has that name
 LINE: Final = "window_ms bigint, source bigint, offset bigint, line binary"
-_OWN = [("window_ms", pa.int64()), (SUMMARY, pa.binary())]
+_WINDOW: Final = pa.field("window_ms", pa.int64())
 _BATCH = 65_536  # rows that go to the JVM together
 _BATCH_BYTES = 16 * 1024 * 1024  # of lines
-_EXPANSION = 8  # bytes of text for a byte of a compacted file, about
-
-
-@dataclass(frozen=True, slots=True)
-class WindowFile:
-    """A window's text with its frozen length, its compacted file if it has one, and what its lines are judged
-    by. With `by_value`, VALUE gives the columns of all its records."""
-
-    window_ms: int
-    path: str
-    length: int
-    accounts: Accounts
-    compacted: FrozenText | None = None
-    by_value: bool = False
-
-    @property
-    def weight(self) -> int:
-        """The bytes of text that take as long to fold."""
-        return self.length + (_EXPANSION * self.compacted.length if self.compacted else 0)
 
 
 Outcome = WindowSummary | str | None
 """A window's summary, or why it has none: the error of reading its file, or None if records count by their VALUE."""
 
 
-class LineReader(Protocol):
-    """Reads a file's lines to its frozen length, as `FrozenFiles` does."""
-
-    def read_lines(self, path: str, length: int, chunk: int) -> Generator[memoryview, None, None]: ...
-
+GroupedWindows = tuple[dict[int, Outcome], pa.Table]
+"""The outcomes of windows, and the groups of those that have a summary: `window_ms` and the grouped columns."""
 
 Run = Callable[[LineReader, Sequence[WindowFile]], Iterator[pa.RecordBatch]]
 
 
 def fold_files(spark: SparkSession, address: str, files: Sequence[WindowFile], columns: LineColumns) -> DataFrame:
-    """Return `window_ms`, SUMMARY, and the grouped columns: a row with an outcome for each window, which
-    `read_outcome` reads, and one for each group of its records that count, whose SUMMARY is null.
+    """Return `window_ms`, SUMMARY, and the grouped columns: a row for each group of a window's records that count,
+    whose SUMMARY is null, and a few rows with the outcomes of windows, which `read_outcomes` reads.
 
     Lazy, and each action reads HDFS again.
     """
@@ -100,67 +78,78 @@ def run_tasks(
     packed = pack([file.weight for file in files], spark.sparkContext.defaultParallelism)
     if not packed:
         return spark.createDataFrame([], schema)
-    planned = spark.sparkContext.broadcast(([[files[place] for place in task] for task in packed], run))
+    tasks = [pickle.dumps([files[place] for place in task], pickle.HIGHEST_PROTOCOL) for task in packed]
+    planned = spark.sparkContext.broadcast((tasks, run))  # each worker takes its own tasks apart
 
     def run_numbers(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tasks, run_files = planned.value
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                yield from run_files(FrozenFiles(address), tasks[number])
+                yield from run_files(FrozenFiles(address), pickle.loads(tasks[number]))
 
     return spark.range(0, len(packed), 1, len(packed)).mapInArrow(run_numbers, schema)
 
 
-def read_outcome(data: bytes) -> Outcome:
-    """Return what a task wrote."""
-    outcome: Outcome = pickle.loads(data)
-    return outcome
+def read_outcomes(data: bytes) -> dict[int, Outcome]:
+    """Return the outcomes that a task wrote, by the window's start in ms."""
+    outcomes: dict[int, Outcome] = pickle.loads(data)
+    return outcomes
 
 
 def run_task(
     reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats, grouping: Grouping, unit_bytes: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of these windows. A file that cannot be read fails its window alone."""
-    folded = (
-        (file.window_ms, fold_units(read_units(reader, file, unit_bytes), file.accounts, formats)) for file in files
+    windows = (
+        _fold(reader, batch, formats, grouping, unit_bytes) for batch in cut_batches(files, min(CHUNK, unit_bytes))
     )
-    yield from make_batches(folded, grouping)
+    yield from make_batches(windows, grouping)
 
 
-def make_batches(
-    windows: Iterable[tuple[int, Iterable[FoldedUnit | None]]], grouping: Grouping
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `fold_files` for these windows, each with its folded units. An error of a window's units fails
-    it alone."""
-    schema = pa.schema([*_OWN, *grouping.schema])
+def make_batches(windows: Iterable[GroupedWindows], grouping: Grouping) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `fold_files` for these windows."""
+    schema = pa.schema([_WINDOW, (SUMMARY, pa.binary()), *grouping.schema])
     waiting: list[pa.Table] = []
-    for window_ms, folded in windows:
-        outcome, groups = _join_units(folded, grouping)
-        window, none = pa.array(np.full(len(groups), window_ms, np.int64)), pa.nulls(len(groups), pa.binary())
-        waiting.append(pa.table([window, none, *groups.columns], schema=schema))
-        summary = pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
-        waiting.append(pa.Table.from_pylist([{"window_ms": window_ms, SUMMARY: summary}], schema))
-        if sum(map(len, waiting)) >= _BATCH:
-            yield from pa.concat_tables(waiting).combine_chunks().to_batches(_BATCH)
-            waiting = []
-    if waiting:
-        yield from pa.concat_tables(waiting).combine_chunks().to_batches(_BATCH)
+    outcomes: dict[int, Outcome] = {}
+
+    def take() -> list[pa.RecordBatch]:
+        summary = {SUMMARY: pickle.dumps(outcomes, pickle.HIGHEST_PROTOCOL)}
+        whole = pa.concat_tables([*waiting, pa.Table.from_pylist([summary], schema)])
+        batches: list[pa.RecordBatch] = whole.combine_chunks().to_batches(_BATCH)
+        return batches
+
+    rows = 0
+    for found, groups in windows:
+        outcomes |= found
+        waiting.append(groups.add_column(1, SUMMARY, pa.nulls(len(groups), pa.binary())))
+        rows += len(found) + len(groups)
+        if rows >= _BATCH:
+            yield from take()
+            waiting, outcomes, rows = [], {}, 0
+    if outcomes:
+        yield from take()
 
 
-def read_units(reader: LineReader, file: WindowFile, unit_bytes: int) -> Iterator[UnitPiece]:
-    """Yield the window's lines, of its text and its compacted file, as `cut_units` does."""
-
-    chunk = min(CHUNK, unit_bytes)
-
-    # No thread reads ahead: it would wait for Python's lock, and the connection's buffer fills meanwhile, too.
-    def read_pieces() -> Iterator[FilePiece]:
-        with closing(reader.read_lines(file.path, file.length, chunk)) as text:
-            yield from ((False, piece) for piece in text)
-        if file.compacted is not None:
-            with closing(reader.read_lines(file.compacted.path, file.compacted.length, chunk)) as other:
-                yield from ((True, piece) for piece in other)
-
-    yield from cut_units(read_pieces, file.weight, unit_bytes)
+def group_units(window_ms: int, folded: Iterable[FoldedUnit | None], grouping: Grouping) -> GroupedWindows:
+    """Return the outcome and the groups of one window. An error of its units is its outcome."""
+    outcome: Outcome = None
+    summary, groups = None, grouping.schema.empty_table()
+    try:
+        for unit in folded:
+            if unit is None:
+                summary = None
+                break
+            own = grouping.group(unit.rows)
+            if summary is None:
+                summary, groups = unit.summary, own
+            else:
+                summary, groups = summary + unit.summary, grouping.group(pa.concat_tables([groups, own]))
+                summary = replace(summary, runs=summary.runs.take(MAX_RUNS))
+        outcome = summary
+    except OnceoverError as error:
+        outcome = str(error)
+    groups = groups if isinstance(outcome, WindowSummary) else groups.slice(0, 0)
+    return {window_ms: outcome}, groups.add_column(0, _WINDOW, pa.array(np.full(len(groups), window_ms, np.int64)))
 
 
 def list_lines(folded: FoldedUnit, window_ms: int) -> list[pa.RecordBatch]:
@@ -171,23 +160,23 @@ def list_lines(folded: FoldedUnit, window_ms: int) -> list[pa.RecordBatch]:
     return batches
 
 
-def _join_units(folded: Iterable[FoldedUnit | None], grouping: Grouping) -> tuple[Outcome, pa.Table]:
-    """Return the outcome of a window, and its groups if it has a summary."""
-    none = grouping.schema.empty_table()
-    summary, groups = None, none
-    try:
-        for unit in folded:
-            if unit is None:
-                return None, none
-            own = grouping.group(unit.rows)
-            if summary is None:
-                summary, groups = unit.summary, own
-            else:
-                summary, groups = summary + unit.summary, grouping.group(pa.concat_tables([groups, own]))
-                summary = replace(summary, runs=summary.runs.take(MAX_RUNS))
-    except OnceoverError as error:
-        return str(error), none
-    return summary, groups
+def _fold(
+    reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats, grouping: Grouping, unit_bytes: int
+) -> GroupedWindows:
+    """Fold windows together, or one that is large by itself."""
+    if (file := files[0]).weight > unit_bytes:
+        return group_units(
+            file.window_ms, fold_units(read_units(reader, file, unit_bytes), file.accounts, formats), grouping
+        )
+    failures: dict[int, str] = {}
+    folded = fold_batch(read_together(reader, files, failures), [file.accounts for file in files], formats)
+    outcomes = {file.window_ms: failures.get(n, folded.summaries[n]) for n, file in enumerate(files)}
+    start = np.array([file.window_ms for file in files], np.int64)
+    rows = folded.rows.add_column(0, _WINDOW, pa.array(start[folded.window]))
+    if failures:
+        rows = rows.filter(pa.array(~np.isin(folded.window, list(failures))))
+    of_window = Grouping(grouping.functions, pa.schema([_WINDOW, *grouping.schema]))
+    return outcomes, of_window.group(rows)
 
 
 def _select_lines(

@@ -1,4 +1,4 @@
-"""Leases and blocks of HDFS files, through the Spark driver's Hadoop client: WebHDFS has no call for leases.
+"""Leases and blocks of HDFS files, through the Spark driver's Hadoop client: no other says whether a file is closed.
 
 Other raw stores have no leases: an append there ends with the call.
 """

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from onceover.config import endpoints
 from onceover.config.os_user import require_passwd_entry
 from onceover.errors import ConfigurationError, SparkLostError
-from onceover.spark import class_archive
+from onceover.spark import class_archive, warm_up
 from onceover.spark.jvm_messages import filter_messages
 from onceover.spark.private_files import keep_files_private
 from onceover.spark.task_progress import log_tasks
@@ -58,11 +58,16 @@ _NEEDED = {
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
     # A StackOverflowError or OutOfMemoryError, of one record maybe, fails its task and not the JVM.
     "spark.executor.killOnFatalError.depth": "0",
+    # As SQL sets it, so that the worker which `warm_up` starts is one for SQL.
+    "spark.executorEnv.SPARK_SIMPLIFIED_TRACEBACK": "1",
     "spark.ui.showConsoleProgress": "false",  # spark-submit turns it on for Python, and it garbles our own
 }
 _UNLESS_GIVEN = {
     "spark.ui.enabled": "false",  # it listens on all addresses
     "spark.sql.shuffle.partitions": "8",
+    # Python workers keep the memory of arrays: to give it back and get it again took a sixth of a repair's reading.
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(64 << 20),
 }
 _EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
@@ -77,19 +82,20 @@ _OWN_SECRET = re.compile(r"local(\[[^\]]*\])?")
 _MASTER = re.compile(r"[A-Za-z0-9:/.,_*\[\]-]+")
 
 
-def build(app_name: str) -> SparkSession:
+def build(app_name: str, *, is_brief: bool = False) -> SparkSession:
     """Return a session of that name; the master is spark-submit's, or under a plain `python` the cluster of
-    `onceover.config.endpoints`, else `local[*]`.
+    `onceover.config.endpoints`, else `local[*]`. With `is_brief`, for a job that reads raw and mostly takes as long as
+    Spark's start, a worker of Python starts beside, and Java compiles as `make_driver_options` says.
 
     Options of spark-submit and spark-defaults.conf for the UI, shuffle partitions, authentication and local folders
     hold; the rest is set here. Raises ConfigurationError if the cluster's address is not a Spark master, or if its
     secret cannot be read, SparkLostError if the JVM dies meanwhile.
     """
     with _explain_death():
-        return _build(app_name)
+        return _build(app_name, is_brief)
 
 
-def _build(app_name: str) -> SparkSession:
+def _build(app_name: str, is_brief: bool) -> SparkSession:
     require_passwd_entry()
     if not any(name in os.environ for name in _ELSEWHERE):
         cluster = None if UNDER_SUBMIT in os.environ else endpoints.find_address("spark")
@@ -101,7 +107,7 @@ def _build(app_name: str) -> SparkSession:
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # read when the JVM starts
     # Spark would start the `python3` on PATH, which may lack this library.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.update(class_archive.make_driver_options(os.environ))
+    os.environ.update(class_archive.make_driver_options(os.environ, is_brief=is_brief))
     # Analysis errors are reported in one line; pyspark would log their JVM stacks too.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -110,18 +116,23 @@ def _build(app_name: str) -> SparkSession:
         with _defer_signals(), keep_files_private(), filter_messages() as stderr:
             gateway = launch_gateway(popen_kwargs={"stderr": stderr})  # type: ignore[no-untyped-call]
             SparkContext._ensure_initialized(gateway=gateway)
+    warm_up.load_functions()
     given = SparkConf()
     softly = _UNLESS_GIVEN | _choose_doors(str(given.get("spark.master", "local")))
     builder = SparkSession.builder.appName(app_name)
     java = f"{given.get(_EXECUTOR_JAVA, '')} -Duser.language=en -Duser.country=US".strip()
     fixed = _NEEDED | MEANING | {_EXECUTOR_JAVA: java}
-    for key, value in ({k: v for k, v in softly.items() if not given.contains(k)} | fixed).items():
+    chosen = {k: v for k, v in softly.items() if not given.contains(k)} | fixed
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     on_interrupt = signal.getsignal(signal.SIGINT)
+    context = SparkContext.getOrCreate(given.setAppName(app_name).setAll([*chosen.items()]))
+    context.setLogLevel("ERROR")  # before a task runs: while the level changes, Spark logs all
+    if is_brief:
+        warm_up.start_worker(context)
     session = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, on_interrupt)  # Spark's own handler calls the JVM in the middle of another call
-    session.sparkContext.setLogLevel("ERROR")
     # `upper` and `lower` follow the JVM's locale, in which a Turkish i has its dot.
     jvm: Any = session._jvm
     jvm.java.util.Locale.setDefault(jvm.java.util.Locale.US)
@@ -145,10 +156,14 @@ def _choose_doors(master: str) -> dict[str, str]:
 
 
 @contextmanager
-def open_session(app_name: str) -> Iterator[SparkSession]:
-    """Open a session as `build` does, log the course of long jobs, and stop it at the end of the block. Raise
-    SparkLostError if its JVM has died, wherever the block notices that."""
-    session = build(app_name)
+def open_session(app_name: str, *, is_brief: bool = False) -> Iterator[SparkSession]:
+    """Open a session as `build` does, and log the course of long jobs. Raise SparkLostError if its JVM has died,
+    wherever the block notices that.
+
+    The JVM stops the application when this process ends, the last thing that it does: Spark's own stop waits up to a
+    second for a thread of this process.
+    """
+    session = build(app_name, is_brief=is_brief)
     try:
         with log_tasks(session):
             yield session
@@ -156,9 +171,6 @@ def open_session(app_name: str) -> Iterator[SparkSession]:
         raise SparkLostError(
             f"Spark's JVM of `{app_name}` has died; start it again, it resumes where it stopped"
         ) from error
-    finally:
-        with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
-            session.stop()
 
 
 @contextmanager

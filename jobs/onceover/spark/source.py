@@ -163,6 +163,6 @@ def add_shard_ends(records: DataFrame, generation: str) -> DataFrame:
 
 
 def _add_halves(records: pa.RecordBatch, generation: str) -> pa.RecordBatch:
-    parts = hash_records(records, generation).view("int64")
+    parts = hash_records(records, generation).astype("int64")
     halves = [pa.array(parts[:, number]) for number in range(len(HALVES))]
     return pa.RecordBatch.from_arrays([*records.columns, *halves], [*records.schema.names, *HALVES])

@@ -25,18 +25,10 @@ from onceover.lines.folded_window import FoldedUnit
 from onceover.lines.judge import NO_WINDOW
 from onceover.lines.line_rows import EVALUATED, SCHEMA, VALUE_FIELDS, fold_rows, make_rows
 from onceover.model.contract import Contracts
-from onceover.spark.fold_tasks import (
-    LINE,
-    LineReader,
-    WindowFile,
-    list_lines,
-    make_batches,
-    make_schema,
-    read_units,
-    run_tasks,
-)
+from onceover.spark.fold_tasks import LINE, group_units, list_lines, make_batches, make_schema, run_tasks
 from onceover.spark.interpret import interpret
 from onceover.spark.line_columns import LineColumns
+from onceover.spark.window_reading import LineReader, WindowFile, read_units
 
 _ERROR: Final = "error"
 _ROWS: Final = pa.schema([("window_ms", pa.int64()), (_ERROR, pa.string()), *SCHEMA])
@@ -53,10 +45,11 @@ def fold_by_value(
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         accounts, typed, grouping = planned.value
-        yield from make_batches(
-            ((window_ms, (_type(unit, typed) for unit in folded)) for window_ms, folded in _fold(batches, accounts)),
-            grouping,
+        windows = (
+            group_units(window_ms, (_type(unit, typed) for unit in folded), grouping)
+            for window_ms, folded in _fold(batches, accounts)
         )
+        yield from make_batches(windows, grouping)
 
     return rows.mapInArrow(run, make_schema(columns))
 

@@ -16,9 +16,10 @@ from onceover.lines.accounts import MAX_RUNS
 from onceover.lines.disjoint_units import count_units
 from onceover.lines.summary import WindowSummary
 from onceover.model.contract import Contracts
-from onceover.spark.fold_tasks import SUMMARY, WindowFile, fold_files, read_outcome, select_lines
+from onceover.spark.fold_tasks import SUMMARY, fold_files, read_outcomes, select_lines
 from onceover.spark.line_columns import LineColumns
 from onceover.spark.value_tasks import fold_by_value, select_lines_by_value
+from onceover.spark.window_reading import WindowFile
 
 
 @dataclass(slots=True)
@@ -94,12 +95,12 @@ class WindowFolder:
         """Keep the rows, and add the outcomes of windows: a summary, a failure, or neither for one that needs VALUE."""
         rows = self._columns.name(rows, [SUMMARY]).persist(StorageLevel.MEMORY_AND_DISK)
         folded.kept.append(rows)
-        for row in rows.where(F.col(SUMMARY).isNotNull()).select("window_ms", SUMMARY).collect():  # one a window
-            outcome = read_outcome(row[SUMMARY])
-            if isinstance(outcome, WindowSummary):
-                folded.summaries[row.window_ms] = outcome
-            elif outcome is not None:
-                folded.failures[row.window_ms] = outcome
+        for row in rows.where(F.col(SUMMARY).isNotNull()).select(SUMMARY).collect():  # a few for each task
+            for window_ms, outcome in read_outcomes(row[SUMMARY]).items():
+                if isinstance(outcome, WindowSummary):
+                    folded.summaries[window_ms] = outcome
+                elif outcome is not None:
+                    folded.failures[window_ms] = outcome
 
 
 def _share_runs(files: Sequence[WindowFile]) -> list[WindowFile]:

@@ -141,6 +141,7 @@ class RepairOperator(_FollowingOperator, SparkJobOperator):
     """
 
     job = "repair"
+    is_brief = True
     template_fields: Sequence[str] = (*SparkJobOperator.template_fields, "detection")
     operator_extra_links = (RunLink(),)
 

@@ -20,6 +20,7 @@ class RereadOperator(SparkJobOperator):
     `onceover reread`. Returns the request of the window's repair and the range; red if Kafka holds none of it."""
 
     job = "reread"
+    is_brief = True
     operator_extra_links = (RunLink(),)
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]

@@ -115,7 +115,7 @@ class Planted:
         frontiers.register_kafka_partitions(connection, self.epoch, "XzoLHAAAAAAAAAAAAAAAAA", origin, {SOURCE: 1_000})
         with closing(Topic(endpoints.address("kafka"), name, "read_committed", {})) as topic:
             cluster = topic.read_cluster_id()
-        markers = MarkerFiles(endpoints.address("webhdfs"), files.layout)
+        markers = MarkerFiles(endpoints.locate_hdfs(), files.layout)
         Root(connection, name, files, markers).claim(self.epoch, cluster, "test")
 
     def batch(self, start: int, hours: Mapping[int, int], *, counts: bool = True, lands: bool = True) -> int:
@@ -176,7 +176,7 @@ def planted(home: Path) -> Iterator[Planted]:
     columns = Columns((Column("place", "text"),), (Column("things", "bigint", "count"),))
     with connect(endpoints.address("postgres"), "onceover test") as connection:
         known = register_pipeline(connection, pipeline, columns)
-        files = WindowFiles(endpoints.address("webhdfs"), Layout(pipeline.storage.raw_root, name))
+        files = WindowFiles(endpoints.locate_hdfs(), Layout(pipeline.storage.raw_root, name))
         yield Planted(name, connection, known, files)
 
 

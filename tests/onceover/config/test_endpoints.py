@@ -11,7 +11,7 @@ from onceover.errors import ConfigurationError, UnreachableError
 @pytest.fixture
 def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ONCEOVER_LOCAL", str(tmp_path))
-    for part in ("KAFKA", "HBASE", "POSTGRES"):
+    for part in ("KAFKA", "HBASE", "POSTGRES", "HDFS", "WEBHDFS"):
         monkeypatch.delenv(f"ONCEOVER_{part}", raising=False)
     return tmp_path
 
@@ -35,6 +35,17 @@ def test_remedy_depends_on_where_the_address_comes_from(local: Path, monkeypatch
     assert endpoints.start_or_set("hbase") == "start it (`onceover stack up hbase`), or set ONCEOVER_HBASE"
     monkeypatch.setenv("ONCEOVER_HBASE", "hbase.example.org")
     assert endpoints.start_or_set("hbase") == "start it, or correct ONCEOVER_HBASE"
+
+
+def test_hdfs_is_located_for_the_protocol_that_is_named(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (local / "endpoints.json").write_text('{"webhdfs": "http://a:1", "hdfs": "hdfs://a:2/"}')
+    assert endpoints.locate_hdfs() == "hdfs://a:2;http://a:1"
+    monkeypatch.setenv("ONCEOVER_WEBHDFS", "http://b:1;http://c:1")
+    assert endpoints.locate_hdfs() == "http://b:1;http://c:1", "the other address is another HDFS's"
+    monkeypatch.setenv("ONCEOVER_HDFS", "hdfs://nameservice")
+    assert endpoints.locate_hdfs() == "hdfs://nameservice;http://b:1;http://c:1"
+    monkeypatch.setenv("ONCEOVER_HDFS", "webhdfs://gateway:1")
+    assert endpoints.locate_hdfs() == "http://b:1;http://c:1"
 
 
 @pytest.mark.parametrize("text", ['{"kafka": ', "[]", '{"kafka": 9092}'])

@@ -42,7 +42,7 @@ def _fold(text: bytes, chunk: int, accounts: Accounts, unit_bytes: int = 1 << 30
     return list(fold_units(cut_units(read_pieces, len(text), unit_bytes), accounts, FORMATS))
 
 
-def _drop_doubtful(world: World) -> None:
+def drop_doubtful(world: World) -> None:
     """Leave the lines with the contract of their ID, and of several lines of a reading with one record the first."""
     first: dict[tuple[object, ...], bytes] = {}
     left: list[bytes] = []
@@ -72,7 +72,7 @@ def _list_rows(world: World) -> Counter[bytes | None]:
 def test_window_without_doubtful_lines_gives_its_columns(seed: int) -> None:
     random = Random(seed)
     world = make_world(random, random.choice([3, 100, 1000]), 1500)
-    _drop_doubtful(world)
+    drop_doubtful(world)
     expected, accounts = judge(world), make_accounts(world)
     text = b"\n".join([b"", *world.lines, b""])
     for chunk, unit_bytes in ((700, 1 << 30), (1 << 20, 1 << 30), (7_000, 60_000)):

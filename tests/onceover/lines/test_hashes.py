@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from onceover.lines.hashes import CONTENT_HASH, LINE_HASH, hash_contents, hash_lines
+import numpy as np
+import pytest
+
+from onceover.lines.hashes import CONTENT_HASH, FEW, LINE_HASH, hash_contents, hash_lines
 
 
 def test_hashes_of_nothing_are_those_that_xxhash_publishes() -> None:
@@ -11,9 +14,15 @@ def test_hashes_of_nothing_are_those_that_xxhash_publishes() -> None:
     assert CONTENT_HASH(b"").hex() == "99aa06d3014798d86001c324468d497f"
 
 
-def test_arrays_of_hashes_have_each_in_its_row() -> None:
-    texts = [memoryview(text) for text in (b"", b"a", b"many more bytes than that" * 20)]
-    assert hash_lines(texts, 3).tolist() == list(map(LINE_HASH, texts))
-    rows = [b"".join(int(part).to_bytes(4) for part in row) for row in hash_contents(texts, 3)]
-    assert rows == list(map(CONTENT_HASH, texts))
-    assert hash_contents([], 0).shape == (0, 4)
+@pytest.mark.parametrize("rows", [0, 3, FEW + 1000])
+def test_arrays_of_hashes_have_each_in_its_row(rows: int) -> None:
+    """XXH3 has a way of its own for up to 16, 128, 240 and more bytes; Python calls and Polars are to agree on all."""
+    random = np.random.default_rng(1)
+    data = memoryview(random.bytes(200_000))
+    start = random.integers(0, 100_000, rows)
+    end = start + random.integers(13, 600, rows)
+    texts = [data[a:b] for a, b in zip(start.tolist(), end.tolist(), strict=True)]
+    assert hash_lines(data, start, end).tolist() == list(map(LINE_HASH, texts))
+    parts = hash_contents(data, start, end)
+    assert parts.shape == (rows, 4)
+    assert [b"".join(int(part).to_bytes(4) for part in row) for row in parts] == list(map(CONTENT_HASH, texts))

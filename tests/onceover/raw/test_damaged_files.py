@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from onceover.config.endpoints import address
+from onceover.config.endpoints import address, locate_hdfs
 from onceover.errors import BusyError, UnreachableError
 from onceover.raw.damaged_files import DamagedFiles
+from onceover.raw.hdfs import connect_hdfs
 from onceover.raw.layout import Layout
 from onceover_local.stack import Stack
 
@@ -27,8 +28,8 @@ class Damaged:
     def __init__(self) -> None:
         self.layout = Layout("/raw", f"t{uuid.uuid4().hex[:10]}")
         self.path = self.layout.window_file(datetime(2026, 3, 1, 12, tzinfo=UTC))
-        self.files = DamagedFiles(address("webhdfs"), self.layout)
-        self.client: Any = self.files.store._client  # type: ignore[attr-defined]
+        self.files = DamagedFiles(locate_hdfs(), self.layout)
+        self.client: Any = connect_hdfs(address("webhdfs"))
         self.client.write(self.path, data=FIRST + SECOND, blocksize=len(FIRST))
         for block in (Path(os.environ["ONCEOVER_LOCAL"]) / "hdfs").rglob("blk_*"):
             with suppress(FileNotFoundError):  # a block of another test's file, which HDFS deletes meanwhile
@@ -56,15 +57,15 @@ def lost(path: str, start: int) -> bool:
 
 def interrupt_at(damaged: Damaged, monkeypatch: pytest.MonkeyPatch, renames: int) -> None:
     """Replace the file, and be killed before the rename of that number."""
-    rename, done = damaged.client.rename, [0]
+    move, done = damaged.files.store.move, [0]
 
-    def count(*paths: str) -> None:
+    def count(source: str, target: str) -> bool:
         if done[0] == renames:
             raise KeyboardInterrupt
         done[0] += 1
-        rename(*paths)
+        return move(source, target)
 
-    monkeypatch.setattr(damaged.client, "rename", count)
+    monkeypatch.setattr(damaged.files.store, "move", count)
     with pytest.raises(KeyboardInterrupt):
         damaged.files.replace(damaged.path, lost)
     monkeypatch.undo()
@@ -104,13 +105,10 @@ def test_block_that_hdfs_still_lists_is_not_given_up(damaged: Damaged) -> None:
 
 def test_file_is_kept_while_datanodes_are_down(damaged: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
     class Answer:
-        def raise_for_status(self) -> None:
-            """Accept."""
-
         def json(self) -> dict[str, Any]:
             return {"beans": [{"NumDeadDataNodes": 2, "NumDecomDeadDataNodes": 1, "NumStaleDataNodes": 0}]}
 
-    monkeypatch.setattr(damaged.client._session, "get", lambda *_, **__: Answer())
+    monkeypatch.setattr(damaged.files.store, "get", lambda *_, **__: Answer())
     with pytest.raises(UnreachableError, match="1 DataNodes of HDFS do not answer"):
         damaged.files.replace(damaged.path, lost)
     with pytest.raises(UnreachableError, match="1 DataNodes of HDFS do not answer"):
@@ -132,7 +130,7 @@ def test_fenced_driver_replaces_nothing(damaged: Damaged) -> None:
     def refuse() -> None:
         raise BusyError("fenced")
 
-    files = DamagedFiles(address("webhdfs"), damaged.layout, refuse)
+    files = DamagedFiles(locate_hdfs(), damaged.layout, refuse)
     with pytest.raises(BusyError, match="fenced"):
         files.replace(damaged.path, lost)
     assert damaged.client.status(damaged.path)["length"] == len(FIRST + SECOND)

@@ -8,21 +8,24 @@ from collections.abc import Callable
 import pytest
 from hdfs.client import _Request as Request
 
-from onceover.config.endpoints import address
+from onceover.config.endpoints import address, locate_hdfs
 from onceover.errors import AccessDeniedError, TerminalError, is_denied
 from onceover.raw.hdfs_store import HdfsStore
+from onceover.raw.native_store import open_hdfs
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
 
 
-@pytest.fixture
-def log_in(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], HdfsStore]:
+@pytest.fixture(params=["hdfs", "webhdfs"])
+def log_in(request: pytest.FixtureRequest, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], HdfsStore]:
     """Return a maker of stores of these users."""
 
     def log_in(user: str) -> HdfsStore:
         monkeypatch.setenv("HADOOP_USER_NAME", user)
-        return HdfsStore(address("webhdfs"))
+        store = open_hdfs(locate_hdfs() if request.param == "hdfs" else address("webhdfs"))
+        assert store.read_length("/none") is None, "the user is read with the first request"
+        return store
 
     return log_in
 

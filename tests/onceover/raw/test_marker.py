@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.onceover.model.test_root_marker import MARKER
 
-from onceover.config.endpoints import address
+from onceover.config.endpoints import address, locate_hdfs
 from onceover.errors import BusyError
 from onceover.model.root_marker import OtherFormatError, UnreadableMarkerError
 from onceover.raw.hdfs import SmallFiles
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.stack
 
 @pytest.fixture
 def markers(stack: Stack) -> MarkerFiles:
-    return MarkerFiles(address("webhdfs"), Layout("/raw", f"t{uuid.uuid4().hex[:10]}"))
+    return MarkerFiles(locate_hdfs(), Layout("/raw", f"t{uuid.uuid4().hex[:10]}"))
 
 
 def test_root_without_markers_has_number_zero(markers: MarkerFiles) -> None:

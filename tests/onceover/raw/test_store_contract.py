@@ -1,4 +1,4 @@
-"""What every raw store does: HDFS and HBase as real servers, and a third one that only tests know."""
+"""What every raw store does: HDFS by both protocols and HBase as real servers, and one that only tests know."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from onceover.config.endpoints import address
+from onceover.config.endpoints import address, locate_hdfs
 from onceover.errors import BusyError, OnceoverError, TerminalError
 from onceover.raw import zstd_file
 from onceover.raw.frozen_file import FrozenFiles
@@ -22,16 +23,20 @@ from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
 LINES = b"".join(b"%07d %s\n" % (n, b"x" * (n % 90)) for n in range(60_000))  # over 3 MB: cells end between lines
+UMLAUTS = "ÄÖÜ\n".encode()
 LONG = b"y" * (33 << 20) + b"\n"  # longer than any record may be
 
 
-@pytest.fixture(params=["hdfs", "hbase", "folder"])
+@pytest.fixture(params=["hdfs", "webhdfs", "hbase", "folder"])
 def where(request: pytest.FixtureRequest, stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("ONCEOVER_RAW_STORES", "folder=tests.folder_store:FolderStore")
     if request.param == "hbase":
         stack.up(["hbase"])
-    server = {"hdfs": "webhdfs", "hbase": "hbase"}.get(request.param)
-    return make_address(request.param, address(server) if server else str(tmp_path))
+    if request.param == "hdfs":
+        return locate_hdfs()
+    if request.param == "webhdfs":
+        return address("webhdfs")
+    return make_address(request.param, address("hbase") if request.param == "hbase" else str(tmp_path))
 
 
 @pytest.fixture
@@ -54,10 +59,10 @@ def test_appends_follow_each_other_and_their_bytes_are_proved(store: RawStore, r
     assert read(store, path) == b""
     first = store.append(path, [b"\n", LINES[:700], memoryview(LINES)[700:]])
     assert (first.start, first.end, first.proved) == (0, len(LINES) + 1, True)
-    second = store.append(path, [LONG])
-    assert (second.start, second.end, second.proved) == (first.end, first.end + len(LONG), True)
+    second = store.append(path, [memoryview(pa.py_buffer(UMLAUTS)), LONG])
+    assert (second.start, second.end, second.proved) == (first.end, first.end + len(UMLAUTS + LONG), True)
     assert store.read_length(path) == second.end
-    assert read(store, path) == b"\n" + LINES + LONG
+    assert read(store, path) == b"\n" + LINES + UMLAUTS + LONG
     assert b"".join(store.read_bytes(path, 5, 2_000_000)) == (b"\n" + LINES)[5:2_000_000]
     assert list(store.read_bytes(path, 0, second.end + 1)) == [], "the file is shorter"
 

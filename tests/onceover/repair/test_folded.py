@@ -23,7 +23,7 @@ from tests.onceover.repair.folded_windows import (
 )
 from tests.onceover.spark.contracts import NOON, read_payments
 
-from onceover.config.endpoints import address
+from onceover.config.endpoints import locate_hdfs
 from onceover.lines import disjoint_units
 from onceover.lines.line_format import compute_digest, decode, encode
 from onceover.model.contract import Contracts
@@ -101,7 +101,7 @@ def test_damaged_windows_are_rebuilt_as_they_landed(
     cached = cache.numCachedEntries()
     for unit_bytes in (disjoint_units.UNIT_BYTES, 5_000):
         monkeypatch.setattr(disjoint_units, "UNIT_BYTES", unit_bytes)
-        with closing(FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, own, files)) as new:
+        with closing(FoldedRebuild(spark, locate_hdfs(), contracts, windows, accounted, own, files)) as new:
             found = new.collect()
             assert new.failures.keys() == {start_of(5), start_of(6)}
             assert files[start_of(5)].path in new.failures[start_of(5)]

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.onceover.repair.folded_windows import FIVE, Writer, claim, list_rows, make_dated, start_of, whole
 from tests.onceover.spark.contracts import NOON, read_payments
 
-from onceover.config.endpoints import address
+from onceover.config.endpoints import locate_hdfs
 from onceover.lines import disjoint_units
 from onceover.lines.line_format import compute_digest, decode, encode
 from onceover.model.contract import Contracts
@@ -67,7 +67,7 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
         monkeypatch.setattr(disjoint_units, "UNIT_BYTES", unit_bytes)
         windows = [*claimed, claim(4, whole(400, 450)), claim(5, whole(500, 501))]
         with closing(
-            FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, (), files, compacted=compacted)
+            FoldedRebuild(spark, locate_hdfs(), contracts, windows, accounted, (), files, compacted=compacted)
         ) as rebuild:
             found = rebuild.collect()
             assert {start: window.frozen_length for start, window in found.items()} == {
@@ -89,11 +89,11 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
             assert f"{torn.path}.gone is missing" in rebuild.failures[start_of(5)]
             (lost,) = (file.path for start, file in compacted.items() if start == start_of(5))
             selected = rebuild.select_lines([start_of(1), start_of(3)])
-            made = compacted_files.write(selected, address("webhdfs"), f"/raw/t{uuid.uuid4().hex[:10]}")
+            made = compacted_files.write(selected, locate_hdfs(), f"/raw/t{uuid.uuid4().hex[:10]}")
             text = {
                 from_ms(file.window_ms): [
                     line
-                    for piece in FrozenFiles(address("webhdfs")).read_lines(file.path, file.length)
+                    for piece in FrozenFiles(locate_hdfs()).read_lines(file.path, file.length)
                     for line in bytes(piece).splitlines()
                 ]
                 for file in made
@@ -103,7 +103,7 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
             (doubtful, *others) = text[start_of(1)]
             assert others == lines[1][1:60]
             assert doubtful in (lines[1][0], encode(other_columns)), "both have the same record"
-            assert compacted_files.digest_files(spark, address("webhdfs"), made) == {
+            assert compacted_files.digest_files(spark, locate_hdfs(), made) == {
                 to_ms(start_of(n)): digests[n] for n in (1, 3)
             }
             with pytest.raises(PySparkException, match=f"{lost} is missing"):

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.onceover.spark.contracts import NOON, make_contract
 
-from onceover.config.endpoints import address
+from onceover.config.endpoints import locate_hdfs
 from onceover.lines.contract_names import name_contracts
 from onceover.lines.line_format import Line, encode
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
@@ -74,7 +74,7 @@ def _rebuild(
     """Return the windows, their rows, and the failures."""
     claimed = [replace(claim, by_value=by_value) for claim in claimed]
     with closing(
-        FoldedRebuild(spark, address("webhdfs"), contracts, claimed, [_whole(0, 40)], [_whole(0, 50)], files)
+        FoldedRebuild(spark, locate_hdfs(), contracts, claimed, [_whole(0, 40)], [_whole(0, 50)], files)
     ) as rebuild:
         found, rows = rebuild.collect(), rebuild.aggregate()
         return found, sorted(tuple(row) for row in rows.collect()), rebuild.failures

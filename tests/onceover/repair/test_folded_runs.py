@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tests.onceover.repair.folded_windows import FIVE, claim, make_dated, start_of, whole
 from tests.onceover.spark.contracts import NOON, make_contract
 
-from onceover.config.endpoints import address
+from onceover.config.endpoints import locate_hdfs
 from onceover.lines.contract_names import name_contracts
 from onceover.lines.line_format import Line, encode
 from onceover.model.contract import Contracts
@@ -38,7 +38,7 @@ def test_extras_that_a_certificate_cannot_name_are_refused(
         text = b"\n".join(lines)
         files[start_of(n)] = FrozenText(folder(f"{n}.log", text), len(text))
     claimed = [claim(n) for n in range(2)]
-    with closing(FoldedRebuild(spark, address("webhdfs"), contracts, claimed, (), [whole(0, 10_000)], files)) as new:
+    with closing(FoldedRebuild(spark, locate_hdfs(), contracts, claimed, (), [whole(0, 10_000)], files)) as new:
         many, few = (found for _, found in sorted(new.collect().items()))
     assert (many.digest.records, len(many.extras)) == (1500, 1000)
     assert prove(claimed[0], many).failures == {RepairFailure.TOO_MANY_EXTRAS}

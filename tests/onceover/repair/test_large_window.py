@@ -13,7 +13,7 @@ import pytest
 from bench.window_text import write_large_window
 from tests.onceover.repair.large_window import FoldTask
 
-from onceover.config.endpoints import address
+from onceover.config.endpoints import address, locate_hdfs
 from onceover.model.digest import sum_digests
 from onceover.raw.hdfs import connect_hdfs
 from onceover_local.stack import Stack
@@ -31,7 +31,7 @@ def test_window_of_2_gb_is_folded_in_a_small_executor(stack: Stack) -> None:
         assert written.bytes > 2 * 10**9
         ran = subprocess.run(
             [sys.executable, "-m", "tests.onceover.repair.large_window"],
-            input=pickle.dumps(FoldTask(address("webhdfs"), written)),
+            input=pickle.dumps(FoldTask(locate_hdfs(), written)),
             env=os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[2] --driver-memory 512m pyspark-shell"},
             cwd=Path(__file__).parents[3],
             capture_output=True,

@@ -34,7 +34,15 @@ def test_driver_options_keep_those_of_the_environment(tmp_path: Path) -> None:
     there = tmp_path / "with space.jsa"
     there.touch()
     said = make_driver_options({OPTIONS: "-Dx=1"}, there)[OPTIONS]
-    assert said.startswith(f'-Dx=1 "-XX:SharedArchiveFile={there}" ')
+    assert said.startswith(f'"-XX:SharedArchiveFile={there}" ')
+    assert said.endswith(" -Dx=1"), "of two options that disagree, Java takes the last"
+
+
+def test_brief_job_compiles_quickly_unless_told_otherwise(tmp_path: Path) -> None:
+    none = tmp_path / "none.jsa"
+    assert make_driver_options({}, none, is_brief=True) == {OPTIONS: "-XX:TieredStopAtLevel=1"}
+    given = make_driver_options({OPTIONS: "-XX:TieredStopAtLevel=4"}, none, is_brief=True)
+    assert given[OPTIONS].split() == ["-XX:TieredStopAtLevel=1", "-XX:TieredStopAtLevel=4"]
 
 
 def test_archive_that_java_cannot_use_prints_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from onceover.config.endpoints import address
+from onceover.config.endpoints import address, locate_hdfs
 from onceover.lines.line_format import Line, compute_digest, encode
 from onceover.lines.ranges import number_source
 from onceover.model.digest import EMPTY
@@ -45,7 +45,7 @@ def _frame(spark: SparkSession, windows: dict[int, list[Line]]) -> DataFrame:
 
 
 def _read(file: LineFile) -> bytes:
-    return b"".join(FrozenFiles(address("webhdfs")).read_lines(file.path, file.length))
+    return b"".join(FrozenFiles(locate_hdfs()).read_lines(file.path, file.length))
 
 
 def test_windows_have_a_file_each_in_the_order_of_ids(spark: SparkSession, folder: str) -> None:
@@ -58,19 +58,19 @@ def test_windows_have_a_file_each_in_the_order_of_ids(spark: SparkSession, folde
         for n in range(1, 30)
     }
     selected = _frame(spark, windows)
-    files = write(selected, address("webhdfs"), folder)
+    files = write(selected, locate_hdfs(), folder)
     assert sorted(file.window_ms for file in files) == sorted(windows)
     for file in files:
         expected = [encode(line) + b"\n" for line in windows[file.window_ms]]
         assert _read(file) == b"".join(expected) == b"".join(sorted(expected))
     digests = {window_ms: compute_digest(line.record for line in held) for window_ms, held in windows.items()}
-    assert digest_files(spark, address("webhdfs"), files) == digests
-    again = write(selected, address("webhdfs"), folder)
+    assert digest_files(spark, locate_hdfs(), files) == digests
+    again = write(selected, locate_hdfs(), folder)
     assert not {file.path for file in again} & {file.path for file in files}, (
         "a task that is tried again appends to none"
     )
-    assert write(selected.where("false"), address("webhdfs"), folder) == []
-    assert digest_files(spark, address("webhdfs"), []) == {}
+    assert write(selected.where("false"), locate_hdfs(), folder) == []
+    assert digest_files(spark, locate_hdfs(), []) == {}
 
 
 def test_frames_of_large_records_are_bounded(spark: SparkSession, folder: str) -> None:
@@ -78,7 +78,7 @@ def test_frames_of_large_records_are_bounded(spark: SparkSession, folder: str) -
     values = [generator.randbytes(400_000).hex().encode() for _ in range(48)]
     values.append(generator.randbytes(9_000_000).hex().encode())
     lines = [Line(Record(SOURCES[0], n, 5, None, (), value), 7, CONTRACT, (b"1",)) for n, value in enumerate(values)]
-    (file,) = write(_frame(spark, {7: lines}), address("webhdfs"), folder)
+    (file,) = write(_frame(spark, {7: lines}), locate_hdfs(), folder)
     with connect_hdfs(address("webhdfs")).read(file.path) as reader:
         content = reader.read()
     sizes = zstd_file._read_table(bytearray(content[-1000:]), file.length)["text"].tolist()
@@ -91,6 +91,6 @@ def test_damaged_line_is_missed_by_the_digest(spark: SparkSession, folder: str) 
     text = b"".join(line + b"\n" for line in lines).replace(b"value", b"other", 1)
     content = b"".join(zstd_file.compress_lines([memoryview(text)]))
     connect_hdfs(address("webhdfs")).write(f"{folder}/7.zst", content)
-    held = digest_files(spark, address("webhdfs"), [LineFile(7, f"{folder}/7.zst", len(content))])
+    held = digest_files(spark, locate_hdfs(), [LineFile(7, f"{folder}/7.zst", len(content))])
     assert held[7].records == 8
     assert held.get(8, EMPTY) == EMPTY

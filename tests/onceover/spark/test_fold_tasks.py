@@ -25,7 +25,8 @@ from onceover.model.record import Record
 from onceover.raw.frozen_file import FrozenText
 from onceover.raw.zstd_file import compress_lines, read_frames
 from onceover.spark import fold_tasks
-from onceover.spark.fold_tasks import SUMMARY, WindowFile, read_outcome, run_task
+from onceover.spark.fold_tasks import SUMMARY, read_outcomes, run_task
+from onceover.spark.window_reading import WindowFile
 
 SOURCE, HOUR = KafkaPartition("00c0ffee", 0), 3_600_000
 CONTRACT, OTHER = "V1-00c0ffee00c0ffee", "V2-00c0ffee00c0ffee"
@@ -86,7 +87,7 @@ def _run(
                 rows.setdefault(row["window_ms"], []).append(row["m_n"])
             else:
                 assert row["m_n"] is None
-                outcomes[row["window_ms"]] = read_outcome(row[SUMMARY])
+                outcomes |= read_outcomes(row[SUMMARY])
     return rows, outcomes
 
 

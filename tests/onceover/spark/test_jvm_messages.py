@@ -17,11 +17,11 @@ To adjust logging level use sc.setLogLevel(newLevel). For SparkR, use setLogLeve
 26/11/25 18:48:52 WARN Utils: Set SPARK_LOCAL_IP if you need to bind to another address
 """
 SPEAKING = """
-import subprocess, sys
+import os, subprocess, sys
 from onceover.spark.jvm_messages import filter_messages
 with filter_messages() as stderr:
     child = subprocess.Popen(["/bin/sh", "-c", sys.argv[1]], stderr=stderr)
-print("the process itself", file=sys.stderr, flush=True)
+os.write(2, b"the process itself\\n")  # at once: `print` may write the end of the line later
 child.wait()
 import threading
 for thread in threading.enumerate():

@@ -9,12 +9,13 @@ from urllib.parse import urlsplit
 from onceover.cli.doctor.datanodes import check_datanodes, read_bean
 from onceover.cli.doctor.machine import check_space
 from onceover.cli.doctor.outcome import SECONDS, Outcome
-from onceover.config.endpoints import address, start_or_set
+from onceover.config.endpoints import address, locate_hdfs, start_or_set
 from onceover.errors import OnceoverError, TerminalError
 from onceover.model.pipeline import Pipeline
 from onceover.model.wording import pluralize
 from onceover.raw.hdfs_store import HdfsStore
 from onceover.raw.layout import Layout
+from onceover.raw.native_store import open_hdfs
 from onceover.raw.window_files import WindowFiles
 
 
@@ -68,14 +69,15 @@ def _check_folders(where: str, pipelines: Sequence[Pipeline]) -> Iterator[Outcom
 
 
 def _check_namenode_rpc() -> Iterator[Outcome]:
-    """Check the address by which Spark reads; yield only a problem. A name service of several NameNodes has no port to
-    try."""
+    """Check the address by which raw is read and appended, and Spark asks for leases; yield only a problem. A name
+    service of several NameNodes has no port to try."""
     try:
         where = urlsplit(address("hdfs"))
         if where.hostname and where.port:
             socket.create_connection((where.hostname, where.port), SECONDS).close()
+        open_hdfs(locate_hdfs()).read_length("/")
     except OnceoverError as error:
         yield Outcome("HDFS", "wrong", str(error))
     except (OSError, ValueError) as error:
-        what = f"Spark cannot read at {where.geturl()} ({error}); {start_or_set('hdfs')}"
+        what = f"the NameNode does not answer at {where.geturl()} ({error}); {start_or_set('hdfs')}"
         yield Outcome("HDFS", "wrong", what)

@@ -8,7 +8,7 @@ import pytest
 
 from onceover.cli.doctor.datanodes import Durability, check_datanodes, judge_durability, list_datanodes
 from onceover.cli.doctor.outcome import get_json
-from onceover.config.endpoints import address
+from onceover.config.endpoints import address, locate_hdfs
 from onceover.raw.layout import Layout
 from onceover.raw.window_files import WindowFiles
 from onceover_local.stack import Stack
@@ -60,7 +60,7 @@ def test_appends_are_synced_to_the_disks_of_datanodes(stack: Stack) -> None:
         return sum(int(bean["FsyncNanosNumOps"]) for bean in beans)
 
     before = count_syncs()
-    files = WindowFiles(address("webhdfs"), Layout("/onceover/raw", "synced"))
+    files = WindowFiles(locate_hdfs(), Layout("/onceover/raw", "synced"))
     files.append("/onceover/raw/synced/2026-03-01/1200.log", [b"one\n"])
     wait_for(lambda: count_syncs() > before, 30, "a DataNode to report its metrics, every ten seconds")
     created = count_syncs()

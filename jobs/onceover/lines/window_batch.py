@@ -1,0 +1,67 @@
+"""Windows folded together: their text is read as one, each is judged by its own accounts, their rows are one table.
+
+    window 0  window 1    window 2
+    a b c     d e f g     h i            one read of bounds, hashes and columns; a fold each
+
+What numpy, Arrow and Polars take for a call is what they take for a hundred lines: a window alone has not many more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from onceover.lines.accounts import Accounts
+from onceover.lines.fold import fold
+from onceover.lines.read import read
+from onceover.lines.summary import WindowSummary
+from onceover.lines.typed_lines import ColumnFormats, hold_typed, join_typed
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPiece:
+    """Whole lines of some of a batch's windows, by their numbers in it, in order: those of `windows[n]` end at
+    `ends[n]`. A piece of a compacted file has lines of one window."""
+
+    text: memoryview
+    windows: Sequence[int]
+    ends: Sequence[int]
+    compacted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedBatch:
+    """The summary of each window, None if a record counts by its VALUE; and a row for each record that counts in the
+    other windows, in their order, with the number of its `window`."""
+
+    summaries: list[WindowSummary | None]
+    window: np.ndarray
+    rows: pa.Table
+
+
+def fold_batch(pieces: Iterable[BatchPiece], accounts: Sequence[Accounts], formats: ColumnFormats) -> FoldedBatch:
+    """Fold the windows that have these accounts, by the columns in their lines. Pieces are in the order of windows."""
+    corrupt, window = np.zeros(len(accounts), np.int64), [np.empty(0, np.int64)]
+    held = [hold_typed(read(memoryview(b"")), formats)]
+    for piece in pieces:
+        lines = read(piece.text)
+        of_line = np.asarray(piece.windows)[np.searchsorted(piece.ends, lines.start, "right")]
+        corrupt += np.bincount(of_line[~lines.intact], minlength=len(accounts))
+        window.append(of_line[lines.intact])
+        held.append(hold_typed(lines, formats, compacted=piece.compacted))
+    typed, of_row = join_typed(held), np.concatenate(window)
+    counting: list[np.ndarray] = [np.empty(0, np.int64)]
+    summaries: list[WindowSummary | None] = []
+    bounds = np.searchsorted(of_row, np.arange(len(accounts) + 1)).tolist()
+    for number, (start, end) in enumerate(pairwise(bounds)):
+        folded = fold(typed.lines.slice(start, end, int(corrupt[number])), accounts[number])
+        is_final = not len(folded.evaluate) and not folded.from_value.any()
+        summaries.append(folded.summary if is_final else None)
+        counting += [start + folded.counting] if is_final else []
+    chosen = np.concatenate(counting)
+    in_order = len(chosen) == len(typed) and bool((chosen == np.arange(len(typed))).all())
+    return FoldedBatch(summaries, of_row[chosen], typed.columns if in_order else typed.columns.take(chosen))
