@@ -15,6 +15,8 @@ from onceover.kafka.reader import KafkaSource
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.model.batch_plan import MAX_PER_CORE
 from onceover.model.offsets import OffsetRange
+from onceover.spark.contract_check import analyze_contract
+from onceover.spark.plain_json import make_plain_type
 from onceover.spark.source import read_shards
 
 FEW_OFFSETS: Final = 5_000
@@ -48,7 +50,8 @@ class BatchQueries:
         )  # fmt: skip
         if only is None and key in self._kept:
             return self._kept[key]
-        records = read_shards(self.spark, source, tasks)
+        plain = make_plain_type(analyze_contract(self.spark, registered.contract).schema)
+        records = read_shards(self.spark, source, tasks, plain)
         query = BatchQuery(self.spark, self.context, registered, shards[0].source.generation, records, tasks, only)
         if only is None:
             if len(self._kept) >= _MAX_KEPT:

@@ -33,7 +33,7 @@ PIECE: Final = pa.schema(
     [
         ("window_ms", pa.int64()),
         ("place", pa.int64()),  # in which the pieces of a window are appended
-        ("text", pa.binary()),
+        ("text", pa.string()),  # any bytes: Spark copies a binary value wherever rows are made
         ("hash", pa.int64()),  # of the text, for the way to the task that appends it
         ("sums", pa.binary()),  # of all lines that begin in this piece and in those after it without sums
         ("rows", pa.binary()),  # of the same lines, grouped, as an Arrow stream; null in quarantine
@@ -108,7 +108,7 @@ def frame_pieces(batches: Iterator[pa.RecordBatch], framing: Framing) -> Iterato
     for batch in batches:
         is_end = batch.column("event_ms").fill_null(QUARANTINE).to_numpy() == SHARD_END
         if is_end.any():
-            yield _make_ends(batch.filter(pa.array(is_end)).column("head"))
+            yield _make_ends(batch.filter(pa.array(is_end)).column("head").view(pa.binary()))
             batch = batch.filter(pa.array(~is_end))
         if batch.num_rows:
             progress.records += batch.num_rows
@@ -130,7 +130,7 @@ def pack_rows(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def hash_text(text: bytes | pa.Buffer) -> int:
+def hash_text(text: bytes | memoryview | pa.Buffer) -> int:
     """Return the XXH3-64 of the text as a signed integer."""
     return int.from_bytes(xxhash.xxh3_64_digest(text), "big", signed=True)
 
@@ -159,7 +159,7 @@ def _add_lines(
     """Frame these records, in order of window and Kafka partition, and note lines and sums of each window."""
     texts = ["reason"] if window[0] == QUARANTINE else list(framing.texts.values())
     event_ms, columns = records.column("event_ms"), [_as_text(records.column(name)) for name in texts]
-    content = add_value(records.column("head"), records.column("value"))
+    content = add_value(*(records.column(name).view(pa.binary()) for name in ("head", "value")))
     framed = frame_content(content, event_ms, records.column("leader_epoch"), framing.contract, columns)
     first = np.flatnonzero(mark_changes(window, source))
     newest = np.maximum.reduceat(event_ms.fill_null(QUARANTINE).to_numpy(), first)
@@ -185,16 +185,20 @@ def _make_ends(texts: pa.Array) -> pa.RecordBatch:
 def _make_pieces(waiting: _Waiting, grouping: Grouping, progress: _Progress) -> pa.RecordBatch:
     """Return the pieces of each window, in order."""
     windows = sorted(waiting.texts)
+    data = memoryview(b"".join(part for window_ms in windows for part in waiting.texts[window_ms]))
     pieces: list[dict[str, object]] = []
+    bounds = [0]
     for window_ms, rows in zip(windows, _split_rows(waiting.groups, windows, grouping), strict=True):
-        text = memoryview(b"".join(waiting.texts[window_ms]))
+        end = bounds[-1] + sum(map(len, waiting.texts[window_ms]))
         sums: bytes | None = np.concatenate(waiting.sums[window_ms]).tobytes()
-        for start in range(0, len(text), _LONGEST_PIECE):
-            part = bytes(text[start : start + _LONGEST_PIECE])
-            piece = {"window_ms": window_ms, "place": progress.place, "text": part, "hash": hash_text(part)}
+        while (start := bounds[-1]) < end:
+            bounds.append(min(start + _LONGEST_PIECE, end))
+            piece = {"window_ms": window_ms, "place": progress.place, "hash": hash_text(data[start : bounds[-1]])}
             pieces.append({**piece, "sums": sums, "rows": rows})
             sums, rows, progress.place = None, None, progress.place + 1
-    return pa.RecordBatch.from_pylist(pieces, PIECE)
+    buffers = [None, pa.py_buffer(np.array(bounds, np.int32)), pa.py_buffer(data)]
+    text = pa.Array.from_buffers(pa.string(), len(pieces), buffers)
+    return pa.RecordBatch.from_pylist(pieces, PIECE).set_column(2, PIECE.field("text"), text)
 
 
 def _split_rows(groups: list[pa.Table], windows: list[int], grouping: Grouping) -> list[bytes | None]:

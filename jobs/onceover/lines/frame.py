@@ -52,9 +52,8 @@ def frame_content(
     `columns` as strings or binary. Raises UsageError for an event time that is wider than its field.
     """
     contract_field = pa.repeat(pa.scalar(contract.encode(), pa.binary()), len(content))
-    body = join_fields(content, format_time_and_epoch(event_ms, leader_epoch), contract_field)
-    if columns:
-        body = join_fields(body, _format_columns(columns))
+    fields = [_format_columns(columns)] if columns else []
+    body = join_fields(content, format_time_and_epoch(event_ms, leader_epoch), contract_field, *fields)
     text = join_fields(body, as_binary(_format_hash(hash_lines(*_spread(body)))))
     bounds = _bounds(text)
     return Framed(get_data(text), bounds - bounds[0], hash_content(content))

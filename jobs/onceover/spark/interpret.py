@@ -27,6 +27,7 @@ from onceover.spark.contract_sql import make_visible, read_sql
 from onceover.spark.field_path import FieldPath, find_paths
 from onceover.spark.json_value import find_document_fault, list_field_faults, parse_document, read_value, wrap
 from onceover.spark.known_poison import find_reason
+from onceover.spark.plain_json import PLAIN
 from onceover.spark.wire_format import name_framed
 
 MAX_KEY_BYTES = 2000  # PostgreSQL's unique index takes rows of 2,704 bytes
@@ -38,10 +39,10 @@ _CARRIED = f"{_OWN}of_"
 def interpret(contract: Contract, poison: Sequence[PoisonRecord] = ()) -> Callable[[DataFrame], DataFrame]:
     """Add `event_ms` bigint, `reason` string, `k_NAME` per key and `m_NAME` per measure. Raises as `check_contract`.
 
-    Takes key and value (binary, null allowed) and kafka_timestamp (bigint, ms), and passes all columns through. Of
-    `poison` records nothing is evaluated; with them, takes kafka_partition and offset, and uses a generation if there
-    is one. Exactly one of `event_ms` and `reason` is null; with a reason, keys and measures are null too. The reasons,
-    in order:
+    Takes key (binary), value (binary, or a string of any bytes) and kafka_timestamp (bigint, ms), all nullable, and
+    passes all columns through. A column PLAIN has what `read_plain` read of the values. Of `poison` records nothing is
+    evaluated; with them, takes kafka_partition and offset, and uses a generation if there is one. Exactly one of
+    `event_ms` and `reason` is null; with a reason, keys and measures are null too. The reasons, in order:
 
     - SQL failed: X, SQL too slow: X: of a poison record, as it says
     - tombstone: the value is null, and the contract does not accept tombstones as records
@@ -95,10 +96,11 @@ def _show_to_sql(
     carried = [f"{_CARRIED}{name}" for name in records.columns]
     known = find_reason(records.columns, poison, _CARRIED)
     spark, is_json, own_text = records.sparkSession, contract.format == "json", _quote(f"{_OWN}text")
-    fault, text = _find_fault(spark, contract, checked), _read_text(contract)
-    value = _plan_fields(spark, checked.schema)[0] if is_json else own_text
+    plain = _quote(f"{_CARRIED}{PLAIN}") if PLAIN in records.columns else F.lit(None).cast(checked.schema)
+    fault, text = _find_fault(spark, contract, checked, plain.isNull()), _read_text(contract, plain.isNull())
+    value = F.coalesce(plain, _plan_fields(spark, checked.schema)[0]) if is_json else own_text
     if contract.format == "binary":
-        value = _quote(f"{_CARRIED}value")
+        value = _quote(f"{_CARRIED}value").cast("binary")
     if known is not None:
         fault, text = F.coalesce(known, fault), F.when(known.isNull(), text)
     return (
@@ -114,8 +116,8 @@ def _quote(name: str) -> Column:
     return F.col(f"`{name}`")
 
 
-def _read_text(contract: Contract) -> Column:
-    """Return the value as text, for json wrapped in a document; null where it is not UTF-8, or binary.
+def _read_text(contract: Contract, is_unread: Column) -> Column:
+    """Return the value as text, for json wrapped in a document; null where it is read, not UTF-8, or binary.
 
     A column of its own, which is not deterministic, for Spark interprets all expressions below `from_json`, and finds
     their methods by name again for each record.
@@ -124,7 +126,7 @@ def _read_text(contract: Contract) -> Column:
     if contract.format == "binary":
         return F.lit(None).cast("string")
     if contract.format == "json":
-        return F.when(F.is_valid_utf8(text) & (F.spark_partition_id() >= 0), wrap(text))
+        return F.when(is_unread & F.is_valid_utf8(text) & (F.spark_partition_id() >= 0), wrap(text))
     return F.when(F.is_valid_utf8(text), text)
 
 
@@ -145,7 +147,7 @@ def _plan_fields(spark: SparkSession, schema: StructType) -> tuple[Column, list[
     return read_value(text, document, schema), list_field_faults(text, document, _quote(f"{_OWN}value"), schema)
 
 
-def _find_fault(spark: SparkSession, contract: Contract, checked: CheckedContract) -> Column:
+def _find_fault(spark: SparkSession, contract: Contract, checked: CheckedContract, is_unread: Column) -> Column:
     """Return the reason not to evaluate a record, null if there is none."""
     text, value = _quote(f"{_OWN}text"), _quote(f"{_OWN}value")
     fault = F.when(
@@ -157,9 +159,9 @@ def _find_fault(spark: SparkSession, contract: Contract, checked: CheckedContrac
         document = _quote(f"{_OWN}parsed")
         is_no_object, why = find_document_fault(text, document)
         why = F.concat(F.lit("unparseable: "), why)
-        fault = fault.when(is_no_object, name_framed(_quote(f"{_CARRIED}value"), why))
+        fault = fault.when(is_unread & is_no_object, name_framed(_quote(f"{_CARRIED}value").cast("binary"), why))
         for broken, what in _plan_fields(spark, checked.schema)[1]:
-            fault = fault.when(broken, F.concat(F.lit("unparseable: "), what))
+            fault = fault.when(is_unread & broken, F.concat(F.lit("unparseable: "), what))
         for name in contract.required:
             (path,) = find_paths(checked.schema, name)
             fault = fault.when(_get_field(value, path).isNull(), f"missing field {name}")

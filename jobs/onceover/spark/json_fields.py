@@ -41,7 +41,7 @@ READABLE_TYPES: Final = (
     "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ, or a "
     "STRUCT, an ARRAY or a MAP<STRING, ...> of these"
 )
-_NATIVE: Final = (BooleanType, ByteType, ShortType, IntegerType, LongType)
+NATIVE: Final = (BooleanType, ByteType, ShortType, IntegerType, LongType)
 """`from_json` takes no other JSON for these than their values."""
 _WRITTEN: Final = (DecimalType, DateType, TimestampType, TimestampNTZType)
 """Read as text, and cast from it."""
@@ -80,7 +80,7 @@ def list_unreadable_types(kind: DataType, path: str = "") -> Iterator[tuple[str,
         yield from list_unreadable_types(kind.elementType, path)
     elif isinstance(kind, MapType) and kind.keyType == StringType():
         yield from list_unreadable_types(kind.valueType, path)
-    elif not isinstance(kind, (*_NATIVE, *_WRITTEN, FloatType, DoubleType)) and kind != StringType():
+    elif not isinstance(kind, (*NATIVE, *_WRITTEN, FloatType, DoubleType)) and kind != StringType():
         yield path, kind.simpleString().upper()
 
 
@@ -142,7 +142,7 @@ def list_lost(kind: DataType, raw: Column, read: Column, path: str = "") -> Iter
         for field in kind.fields:
             name = f"{path}.{field.name}" if path else field.name
             yield from list_lost(field.dataType, raw[field.name], read[field.name], name)
-    elif not isinstance(kind, _NATIVE):
+    elif not isinstance(kind, NATIVE):
         yield describe_unfit(path, kind), _is_lost(kind, raw, read)
 
 

@@ -28,12 +28,15 @@ from onceover.lines.frame import hash_records, join_head
 from onceover.model.digest import HALVES
 from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import OffsetRange
+from onceover.spark.plain_json import PLAIN, read_plain
 from onceover.spark.python_worker import freeze_modules
 
 SCHEMA: Final = from_arrow_schema(pa.schema([*READ, *((half, pa.int64()) for half in HALVES)]))
-_HEADED: Final = pa.schema([*(field for field in READ if field.name != "headers"), ("head", pa.binary())])
+_TEXTS: Final = [("value", pa.string()), ("head", pa.string())]
+_HEADED: Final = pa.schema([*(field for field in READ if field.name not in ("value", "headers")), *_TEXTS])
 HEADED: Final = from_arrow_schema(_HEADED)
-"""What the contract's SQL sees of a record, its leader epoch, and the bytes of its line before VALUE."""
+"""What the contract's SQL sees of a record, its leader epoch, and the bytes of its line before VALUE. Both are strings
+of any bytes: Spark copies each binary value into an object wherever rows are made."""
 _SHARDS: Final = "onceover.shards"  # a local property of Spark, which tasks see
 
 
@@ -61,9 +64,10 @@ def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[Offse
     return spark.range(0, len(cut), 1, len(cut)).mapInArrow(read, SCHEMA)
 
 
-def read_shards(spark: SparkSession, source: KafkaSource, tasks: int) -> DataFrame:
+def read_shards(spark: SparkSession, source: KafkaSource, tasks: int, plain: pa.StructType | None = None) -> DataFrame:
     """Return the records of the shards that `name_shards` names while an action runs, in the columns of HEADED, and a
-    row more for each shard, of the offset END_OFFSET, whose head is its `ShardRead`. So many tasks read them.
+    row more for each shard, of the offset END_OFFSET, whose head is its `ShardRead`. So many tasks read them. With the
+    type of `plain` fields, a further column PLAIN holds them.
 
     An action raises the errors of reading, also for a shard of another generation than the source's.
     """
@@ -77,9 +81,10 @@ def read_shards(spark: SparkSession, source: KafkaSource, tasks: int) -> DataFra
             for batch in numbers:
                 for number in batch.column(0).to_pylist():
                     for shard in shards[number::tasks]:
-                        yield from _read_shard(reader, generation, *shard)
+                        yield from _read_shard(reader, generation, columns, *shard)
 
-    return spark.range(0, tasks, 1, tasks).mapInArrow(read, HEADED)
+    columns = _HEADED if plain is None else _HEADED.append(pa.field(PLAIN, plain))
+    return spark.range(0, tasks, 1, tasks).mapInArrow(read, from_arrow_schema(columns))
 
 
 @contextmanager
@@ -114,7 +119,7 @@ def _keep_reader(source: KafkaSource) -> Iterator[LogReader]:
 
 
 def _read_shard(
-    reader: LogReader, generation: str, own: str, kafka_partition: int, start: int, end: int
+    reader: LogReader, generation: str, columns: pa.Schema, own: str, kafka_partition: int, start: int, end: int
 ) -> Iterator[pa.RecordBatch]:
     if own != generation:
         raise OffsetRangeError(f"a shard of generation {own} is none of topic {reader.source.topic!r} by its ID")
@@ -122,13 +127,17 @@ def _read_shard(
     for records in read_with_care(reader, kafka_partition, start, end):
         head = join_head(records, generation)
         read = read.add(records, head)
-        yield _add_head(records, head)
+        yield _add_head(records, head, columns)
     ended = {"kafka_partition": kafka_partition, "offset": END_OFFSET, "kafka_timestamp": -1}
-    yield pa.RecordBatch.from_pylist([{**ended, "head": read.as_bytes()}], _HEADED)
+    yield pa.RecordBatch.from_pylist([{**ended, "head": read.as_bytes()}], columns)
 
 
-def _add_head(records: pa.RecordBatch, head: pa.Array) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([*(records.column(name) for name in _HEADED.names[:-1]), head], _HEADED.names)
+def _add_head(records: pa.RecordBatch, head: pa.Array, columns: pa.Schema = _HEADED) -> pa.RecordBatch:
+    texts = [records.column("value").view(pa.string()), head.view(pa.string())]
+    arrays = [*(records.column(name) for name in _HEADED.names[:-2]), *texts]
+    if PLAIN in columns.names:
+        arrays.append(read_plain(records.column("value"), columns.field(PLAIN).type))
+    return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
 
 def add_shard_ends(records: DataFrame, generation: str) -> DataFrame:
@@ -142,10 +151,9 @@ def add_shard_ends(records: DataFrame, generation: str) -> DataFrame:
         F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
         F.array(F.array(F.lit(NO_EPOCH).cast("bigint"), first, last)).alias("epochs"),
     )
-    ends = records.groupBy("kafka_partition").agg(F.to_json(read).cast("binary").alias("head"))
-    none = F.lit(None).cast("binary")
+    ends = records.groupBy("kafka_partition").agg(F.to_json(read).alias("head"))
     fixed = {"offset": F.lit(END_OFFSET).cast("bigint"), "kafka_timestamp": F.lit(-1).cast("bigint")}
-    ends = ends.withColumns({**fixed, "key": none, "value": none, "leader_epoch": F.lit(None).cast("int")})
+    ends = ends.withColumns(fixed | dict.fromkeys(("key", "value", "leader_epoch"), F.lit(None)))
 
     def add_heads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -30,7 +30,8 @@ from onceover.kafka.shard_read import ShardRead
 
 def frame_all(batches: Sequence[Sequence[Any]], how: Framing = FRAMING) -> list[dict[str, Any]]:
     made = frame_pieces(iter([make_batch(rows) for rows in batches]), how)
-    return [piece for batch in made for piece in batch.to_pylist()]
+    as_bytes = (batch.set_column(2, "text", batch.column("text").view(pa.binary())) for batch in made)
+    return [piece for batch in as_bytes for piece in batch.to_pylist()]
 
 
 def read_groups(pieces: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:

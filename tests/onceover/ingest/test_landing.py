@@ -108,7 +108,7 @@ def test_second_append_lands_behind_the_first(files: Files) -> None:
 
 def test_piece_that_changed_on_its_way_fails_the_append(files: Files) -> None:
     (batch,) = frame_tasks([record(0, 1)])
-    damaged = batch.column("text")[0].as_py().replace(b"v\\t0", b"v\\t1")
+    damaged = batch.column("text").view(pa.binary())[0].as_py().replace(b"v\\t0", b"v\\t1")
     batch = batch.set_column(2, "text", pa.array([damaged], pa.binary()))
     with pytest.raises(AppendFailedError, match="lines changed on their way"):
         land([batch])

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from onceover.config.mistakes import MistakesError
 from onceover.config.pipeline_file import read_pipeline
 from onceover.config.pipelines import find
 from onceover.model.contract import Contract, Key
 from onceover.model.measures import Measure
-from onceover.spark.contract_check import check_contract
+from onceover.spark.contract_check import analyze_contract, check_contract
 from onceover.spark.interpret import interpret
+from onceover.spark.plain_json import PLAIN, make_plain_type, read_plain
 
 FLIGHTS = find("flights", Path(__file__).parents[3]).contract
 NOON = 1_357_041_600_000  # 2013-01-01T12:00:00Z
@@ -92,10 +95,36 @@ def make_records(spark: SparkSession, values: Sequence[bytes | None], **column: 
 def interpret_values(
     spark: SparkSession, contract: Contract, values: Sequence[bytes | None], **column: Any
 ) -> list[Row]:
-    rows = make_records(spark, values, **column).transform(interpret(contract)).orderBy("offset").collect()
+    """Return what becomes of these values, which is the same where they come as ingest reads them."""
+    records = make_records(spark, values, **column)
+    rows, as_read = (
+        given.transform(interpret(contract)).drop("value", PLAIN).orderBy("offset").collect()
+        for given in (records, read_as_ingest(records, contract))
+    )
     for row in rows:
         assert (row.event_ms is None) != (row.reason is None)
+    assert as_read == rows
     return rows
+
+
+def read_as_ingest(records: DataFrame, contract: Contract) -> DataFrame:
+    """Make a string of each value, and add the fields of those that are plain, each read alone: one that is not would
+    hide the others."""
+    kind = make_plain_type(analyze_contract(records.sparkSession, contract).schema)
+    fields = [
+        pa.field("value", pa.string()) if each.name == "value" else each for each in to_arrow_schema(records.schema)
+    ]
+    schema = pa.schema([*fields, (PLAIN, kind)] if kind else fields)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            values = batch.column("value")
+            arrays = [each.view(field.type) for each, field in zip(batch.columns, fields, strict=True)]
+            if kind:
+                arrays.append(pa.concat_arrays([read_plain(values.slice(n, 1), kind) for n in range(len(values))]))
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    return records.mapInArrow(read, from_arrow_schema(schema))
 
 
 def list_reasons(

@@ -73,7 +73,7 @@ def test_shards_are_read_to_their_ends_by_one_query(spark: SparkSession, broker:
             (n, offset) for n, start, end in bounds for offset in range(start, end)
         )
         ends = {(end.kafka_partition, end.start): end
-                for row in rows if row.offset == END_OFFSET and (end := parse_shard(bytes(row.head)))}  # fmt: skip
+                for row in rows if row.offset == END_OFFSET and (end := parse_shard(row.head.encode()))}  # fmt: skip
         assert len(ends) == sum(row.offset == END_OFFSET for row in rows) == len(shards)
         for shard in shards:
             read = list(read_range(source, shard.source.kafka_partition, shard.start, shard.end))
@@ -101,7 +101,7 @@ def test_records_that_were_read_before_end_like_a_shard(spark: SparkSession) -> 
         *(f"CAST(NULL AS BINARY) AS {name}" for name in ("key", "headers", "value")),
     ).selectExpr("*", *halves.split(", "))  # fmt: skip
     rows = add_shard_ends(records, "00c0ffee").collect()
-    ends = [parse_shard(bytes(row.head)) for row in rows if row.offset == END_OFFSET]
+    ends = [parse_shard(row.head.encode()) for row in rows if row.offset == END_OFFSET]
     assert sorted(ends, key=lambda end: end.kafka_partition) == [
         ShardRead(0, 6, Digest(2, 28, 42, 56, 70), 1, {-1: (6, 8)}),
         ShardRead(1, 5, Digest(3, 42, 63, 84, 105), 0, {-1: (5, 9)}),
