@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
-from hdfs import InsecureClient
+from hdfs_native import Client
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -36,15 +36,15 @@ def aggregate_by_spark(spark: SparkSession, urls: Sequence[str]) -> list[str]:
 
 
 def fetch_files(address: str, paths: Sequence[str], folder: Path) -> None:
-    """Copy these files from WebHDFS into the folder, by THREADS threads, each with a connection of its own."""
+    """Copy these files from HDFS into the folder, by THREADS threads, each with a client of its own."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
 
     def fetch(some: Sequence[str]) -> None:
-        client = InsecureClient(address, user="bench")
+        client = Client(address)
         for path in some:
             with client.read(path) as reader, (folder / Path(path).name).open("wb") as file:
-                shutil.copyfileobj(reader, file, 1 << 20)
+                file.writelines(reader.read_range_stream(0, len(reader)))
 
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(fetch, [paths[n::THREADS] for n in range(THREADS)]))
