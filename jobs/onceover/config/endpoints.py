@@ -50,11 +50,11 @@ def find_address(part: str) -> str | None:
 
 def locate_hdfs() -> str:
     """Return HDFS's address as `open_store` takes it: `hdfs://HOST;WEBHDFS`, or WebHDFS's alone where ONCEOVER_HDFS is
-    no `hdfs://`. Beside an ONCEOVER_WEBHDFS, endpoints.json may name another HDFS. Raise as `address`."""
-    webhdfs, hdfs = address("webhdfs"), os.environ.get(_variable("hdfs"))
-    if not hdfs and not os.environ.get(_variable("webhdfs")):
-        hdfs = find_address("hdfs")
-    return f"{hdfs.rstrip('/')};{webhdfs}" if hdfs and hdfs.startswith("hdfs://") else webhdfs
+    no `hdfs://`. Of an address from the environment and one from endpoints.json, each may name another HDFS. Raise as
+    `address`."""
+    webhdfs, hdfs = address("webhdfs"), find_address("hdfs")
+    is_one = bool(os.environ.get(_variable("webhdfs"))) == bool(os.environ.get(_variable("hdfs")))
+    return f"{hdfs.rstrip('/')};{webhdfs}" if is_one and hdfs and hdfs.startswith("hdfs://") else webhdfs
 
 
 def start_or_set(part: PartName) -> str:

@@ -17,6 +17,7 @@ import xxhash
 LINE_HASH: Final = xxhash.xxh3_64_intdigest
 CONTENT_HASH: Final = xxhash.xxh3_128_digest
 FEW: Final = 2000
+_HELD: Final = 12
 
 
 def hash_lines(data: memoryview, start: np.ndarray, end: np.ndarray) -> np.ndarray:
@@ -54,7 +55,9 @@ def _hash_column(name: str, data: memoryview, start: np.ndarray, end: np.ndarray
 
 def _view(data: memoryview, start: np.ndarray, end: np.ndarray) -> pa.Array:
     """Return a binary column without a copy: a view is a length, the first four bytes, a buffer and a place in it. One
-    of 12 bytes and less would hold them itself."""
+    of _HELD bytes and less would hold them itself."""
+    if (end - start).min() <= _HELD:
+        raise ValueError(f"bytes of at most {_HELD} are hashed one by one")
     views = np.zeros((len(start), 4), np.uint32)
     views[:, 0], views[:, 3] = end - start, start
     views[:, 1] = np.lib.stride_tricks.sliding_window_view(np.frombuffer(data, np.uint8), 4)[start].view("<u4")[:, 0]

@@ -12,9 +12,6 @@ from onceover.lines.columns import read_columns
 from onceover.lines.read import Lines
 from onceover.lines.window_lines import WindowLines, concatenate, hold_lines
 
-_FEWEST = 64
-"""Lines among which one that does not hold its columns is not searched for: VALUE decides of all of them."""
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnFormats:
@@ -74,7 +71,7 @@ def _read_some(
     table = read_columns(lines, intact[at], types)
     if table is not None:
         yield at, table
-    elif len(at) > _FEWEST:
+    elif len(at) > 1:
         for half in np.array_split(at, 2):
             yield from _read_some(lines, intact, half, types)
 

@@ -6,6 +6,7 @@ The library waits for ever where a NameNode hangs, so that the deadline is outsi
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
@@ -14,13 +15,15 @@ from hdfs_native import Client
 
 from onceover.config.endpoints import start_or_set
 from onceover.config.os_user import name_user
-from onceover.errors import AccessDeniedError, OnceoverError, TerminalError, UnreachableError
+from onceover.errors import AccessDeniedError, ConfigurationError, OnceoverError, TerminalError, UnreachableError
 from onceover.raw import hdfs
 from onceover.raw.deadline import call_within
 
 T = TypeVar("T")
 _LIBRARY: Final = (OSError, RuntimeError)  # all that it raises, and the deadline's TimeoutError
+_ABOUT_FILE: Final = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 _FULL: Final = 200  # characters of a message
+_SILENT_SECONDS: Final = 60.0
 
 
 class NativeClient:
@@ -30,6 +33,7 @@ class NativeClient:
     def __init__(self, address: str) -> None:
         self.address = address
         self._client = _connect(address)
+        self._silent_until = 0.0
 
     def call(self, request: Callable[[Client], T]) -> T:
         """Return what the request returns. Raise what the library raises, TimeoutError after two minutes."""
@@ -37,7 +41,13 @@ class NativeClient:
             return call_within(hdfs.TIMEOUT[1], lambda: request(self._client))
         except TimeoutError:
             self._client = _connect(self.address)  # the thread that hangs keeps the old one
+            self._silent_until = time.monotonic() + _SILENT_SECONDS
             raise
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether a call hung until its deadline a moment ago: the next one would, too."""
+        return time.monotonic() < self._silent_until
 
     def ask(self, request: Callable[[Client], T]) -> T:
         """Return what the request returns. Raise an error of our own for the library's; but FileNotFoundError and
@@ -56,7 +66,7 @@ class NativeClient:
             return UnreachableError(hdfs.describe_safe_mode(self.address))
         if "AccessControlException" in text:
             return AccessDeniedError(hdfs.describe_denial(text))
-        is_about_file = isinstance(error, (FileNotFoundError, FileExistsError))
+        is_about_file = isinstance(error, _ABOUT_FILE)
         if (isinstance(error, OSError) and not is_about_file) or any(name in text for name in hdfs.NOT_SERVING):
             return UnreachableError(f"HDFS at {self.address} does not answer ({text}); {start_or_set('hdfs')}")
         return TerminalError(f"HDFS at {self.address} refused the request: {text}; the NameNode's log has more")
@@ -80,4 +90,10 @@ def _connect(address: str) -> Client:
             config["dfs.data.transfer.protection"] = "authentication"
     if urlsplit(address).port:  # one NameNode: a refused connection is an error at once, as everywhere
         config["dfs.client.failover.max.attempts"] = "0"
-    return Client(address, config)
+    try:
+        return Client(address, config)
+    except (RuntimeError, ValueError, OSError) as error:
+        raise ConfigurationError(
+            f"ONCEOVER_HDFS={address} names no NameNode ({read_message(error)}); set HOST:PORT, or for a name service "
+            "HADOOP_CONF_DIR, at Spark's executors too"
+        ) from error

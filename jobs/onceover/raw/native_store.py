@@ -13,7 +13,14 @@ from functools import partial
 
 from hdfs_native import FileStatus
 
-from onceover.errors import OnceoverError, TerminalError, UnknownOutcomeError
+from onceover.errors import (
+    AccessDeniedError,
+    ConfigurationError,
+    OnceoverError,
+    TerminalError,
+    UnknownOutcomeError,
+    UnreachableError,
+)
 from onceover.raw.hdfs_store import LEASE_HELD, HdfsStore
 from onceover.raw.native_client import NativeClient, read_message
 from onceover.raw.native_reading import NativeReading
@@ -57,12 +64,24 @@ class NativeStore(HdfsStore):
             detail = read_message(error)
             if isinstance(error, FileExistsError) or any(name in detail for name in LEASE_HELD):
                 raise LeaseHeldError(path, detail) from error
-            raise native.translate(error) from error
-        for chunk in chunks:
-            sent += len(chunk)
-            # The library takes bytes at once, another buffer's one after the other, Arrow's as signed numbers.
-            send(partial(writer.write, bytes(chunk)))  # type: ignore[call-overload]
-        send(writer.close)
+            failure = native.translate(error)
+            if isinstance(failure, (UnreachableError, AccessDeniedError)):
+                raise failure from error
+            raise UnreachableError(f"{path} on HDFS cannot be opened to append ({detail}); no byte was sent") from error
+        close = writer.close
+        try:
+            for chunk in chunks:
+                sent += len(chunk)
+                # The library takes bytes at once, another buffer's one after the other, Arrow's as signed numbers.
+                send(partial(writer.write, bytes(chunk)))  # type: ignore[call-overload]
+            send(close)
+        except BaseException:
+            with suppress(OSError, RuntimeError):  # what arrived stays
+                native.call(lambda _: close())
+            raise
+        finally:
+            # Python calls it once more where it drops the writer, without a deadline.
+            writer.close = lambda: None  # type: ignore[method-assign]
         return AppendResult(start, start + sent, self.read_length(path) == start + sent)
 
     def read_length(self, path: str) -> int | None:
@@ -81,7 +100,17 @@ class NativeStore(HdfsStore):
     def read(self, path: str) -> bytes | None:
         """See RawStore."""
         length = self.read_length(path)
-        return None if length is None else b"".join(self.read_bytes(path, 0, length))
+        if length is None:
+            return None
+        content = bytearray(length)
+        with closing(self.open(path, 0, length)) as reading:
+            try:
+                reading.fill(memoryview(content))
+            except OnceoverError:
+                if self.read_length(path) is None:
+                    return None
+                raise
+        return bytes(content)
 
     def read_bytes(self, path: str, start: int = 0, end: int | None = None) -> Iterator[bytes]:
         """See RawStore."""
@@ -96,6 +125,8 @@ class NativeStore(HdfsStore):
 
     def open(self, path: str, start: int, end: int) -> Reading:
         """See RawStore."""
+        if self._native.is_silent:
+            return super().open(path, start, end)
         return NativeReading(self._native, path, start, end, lambda at: super(NativeStore, self).open(path, at, end))
 
     def remove(self, path: str) -> bool:
@@ -121,6 +152,15 @@ class NativeStore(HdfsStore):
             raise TerminalError(f"HDFS has no file {source} to move to {target}: {read_message(error)}") from error
         self._remove_if_empty(source.rpartition("/")[0])
         return True
+
+    def check(self, folder: str) -> None:
+        """See RawStore. Raise ConfigurationError if both addresses are not of one HDFS."""
+        super().check(folder)
+        if self._find(folder) is None:
+            raise ConfigurationError(
+                f"ONCEOVER_HDFS={self._native.address} and ONCEOVER_WEBHDFS={self._address} are of two HDFS: only the "
+                f"second has {folder}; correct one of them"
+            )
 
     def was_written_since(self, path: str, moment: datetime) -> bool:
         """See RawStore."""

@@ -17,21 +17,21 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, StringType, StructType
 
 from onceover.lines.frame import get_data
-from onceover.spark.json_fields import NATIVE
+from onceover.spark.json_fields import NATIVE, to_plain
 
 PLAIN: Final = "plain"
 """The column of the fields, null of values that Spark reads."""
 _LONGEST: Final = 1_000
 """Bytes: Spark's reader takes a number of as many digits, and nearly as many nested arrays."""
-_ODD: Final = (b"\\", b"\0", b"NaN", b"Inf")
-"""Arrow ends at a NUL character, and takes what is no number as one."""
+_ODD: Final = {b"\\": r"\\", b"\0": r"\x00", b"NaN": r"[:\[,\s]-?NaN", b"Inf": r"[:\[,\s]-?Inf"}
+"""What no plain value has, and as which pattern. Arrow ends at a NUL character, and takes what is no number as one."""
 _TOGETHER: Final = 1_000
 """Values that are read together: Spark reads all of them where one is not plain."""
 
 
 def make_plain_type(schema: StructType) -> pa.StructType | None:
     """Return the type of the fields of plain values, None if Arrow does not read one of their types as Spark does."""
-    return to_arrow_type(schema) if schema.fields and _is_plain(schema) else None
+    return to_arrow_type(to_plain(schema)) if schema.fields and _is_plain(schema) else None
 
 
 def _is_plain(kind: DataType) -> bool:
@@ -42,7 +42,7 @@ def _is_plain(kind: DataType) -> bool:
 
 def read_plain(values: pa.Array, kind: pa.StructType) -> pa.Array:
     """Return the fields of each of these values, as Spark's `from_json` reads them, null where it must read them."""
-    starts = range(0, len(values), _TOGETHER)
+    starts = range(0, max(len(values), 1), _TOGETHER)
     return pa.concat_arrays([_read_together(values.slice(start, _TOGETHER), kind) for start in starts])
 
 
@@ -52,8 +52,8 @@ def _read_together(values: pa.Array, kind: pa.StructType) -> pa.Array:
         is_plain = pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))
         is_plain = pc.and_(is_plain, pc.less_equal(pc.binary_length(values), _LONGEST)).fill_null(False)
         data = bytes(get_data(values))
-        for odd in (each for each in _ODD if each[:1] in data and each in data):  # one byte is found at once
-            is_plain = pc.and_not(is_plain, pc.match_substring(text, odd.decode()).fill_null(False))
+        for pattern in (p for odd, p in _ODD.items() if odd[:1] in data and odd in data):  # one byte is found at once
+            is_plain = pc.and_not(is_plain, pc.match_substring_regex(text, pattern).fill_null(False))
         fields = _parse(text.filter(is_plain), kind)
     except pa.ArrowInvalid:
         return pa.nulls(len(values), kind)

@@ -157,9 +157,8 @@ def _choose_doors(master: str) -> dict[str, str]:
 
 @contextmanager
 def open_session(app_name: str, *, is_brief: bool = False) -> Iterator[SparkSession]:
-    """Open a session as `build` does, log the course of long jobs, and stop its tasks and the application at the end of
-    the block; this process opens no other. Raise SparkLostError if its JVM has died, wherever the block notices that.
-    """
+    """Open a session as `build` does, log the course of long jobs, and stop it at the end of the block. Raise
+    SparkLostError if its JVM has died, wherever the block notices that."""
     session = build(app_name, is_brief=is_brief)
     try:
         with log_tasks(session):
@@ -170,7 +169,7 @@ def open_session(app_name: str, *, is_brief: bool = False) -> Iterator[SparkSess
         ) from error
     finally:
         with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
-            session.sparkContext._jsc.stop()  # Spark's own waits up to a second for a thread of this process, too
+            session.stop()
 
 
 @contextmanager

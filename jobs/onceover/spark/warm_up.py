@@ -7,9 +7,7 @@ from contextlib import suppress
 from threading import Thread
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
 
 from onceover.lines.folded_window import fold_units
 from onceover.raw.frozen_file import FrozenFiles
@@ -31,7 +29,7 @@ def _begin(work: Callable[[], object]) -> None:
     """Do the work in a thread. Who needs its result does it again, and reports an error."""
 
     def run() -> None:
-        with suppress(PySparkException, Py4JError, OSError):
+        with suppress(Exception):
             work()
 
     Thread(target=run, name="warm-up", daemon=True).start()

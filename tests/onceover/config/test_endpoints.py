@@ -44,6 +44,9 @@ def test_hdfs_is_located_for_the_protocol_that_is_named(local: Path, monkeypatch
     assert endpoints.locate_hdfs() == "http://b:1;http://c:1", "the other address is another HDFS's"
     monkeypatch.setenv("ONCEOVER_HDFS", "hdfs://nameservice")
     assert endpoints.locate_hdfs() == "hdfs://nameservice;http://b:1;http://c:1"
+    monkeypatch.delenv("ONCEOVER_WEBHDFS")
+    assert endpoints.locate_hdfs() == "http://a:1", "the other way round"
+    monkeypatch.setenv("ONCEOVER_WEBHDFS", "http://b:1;http://c:1")
     monkeypatch.setenv("ONCEOVER_HDFS", "webhdfs://gateway:1")
     assert endpoints.locate_hdfs() == "http://b:1;http://c:1"
 

@@ -150,8 +150,8 @@ def test_lines_of_two_contracts_have_all_columns_in_order() -> None:
     held = hold_typed(read(memoryview(b"\n".join(texts))), formats)
     assert held.columns.schema == formats.schema
     assert held.lines.offset.tolist() == list(range(7))
-    assert held.lines.has_columns.tolist() == [False, True, False, False, False, False, True]
-    assert held.columns.column("k_a").to_pylist() == [None, "b\n", None, None, None, None, "\\"]
+    assert held.lines.has_columns.tolist() == [True, True, True, False, False, False, True]
+    assert held.columns.column("k_a").to_pylist() == ["a", "b\n", None, None, None, None, "\\"]
     assert [str(v) for v in held.columns.column("m_n").to_pylist()][-1] == "-3.00"
     both = join_typed([held, held])
     assert (len(both), both.lines.corrupt, both.columns.num_rows) == (14, 2, 14)

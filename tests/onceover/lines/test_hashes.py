@@ -26,3 +26,9 @@ def test_arrays_of_hashes_have_each_in_its_row(rows: int) -> None:
     parts = hash_contents(data, start, end)
     assert parts.shape == (rows, 4)
     assert [b"".join(int(part).to_bytes(4) for part in row) for row in parts] == list(map(CONTENT_HASH, texts))
+
+
+def test_bytes_that_a_view_would_hold_itself_are_refused() -> None:
+    start = np.zeros(FEW + 1, np.int64)
+    with pytest.raises(ValueError, match="at most 12"):
+        hash_lines(memoryview(bytes(100)), start, start + 12)

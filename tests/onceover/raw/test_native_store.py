@@ -13,8 +13,9 @@ from hdfs_native import Client
 from tests.faults.proxy import CutError, Proxy
 
 from onceover.config.endpoints import address, locate_hdfs
-from onceover.errors import UnknownOutcomeError, UnreachableError
+from onceover.errors import ConfigurationError, UnknownOutcomeError, UnreachableError
 from onceover.raw import hdfs
+from onceover.raw.hdfs_reading import HdfsReading
 from onceover.raw.native_store import NativeStore, open_hdfs
 from onceover.raw.store import LeaseHeldError
 from onceover_local.stack import Stack
@@ -113,6 +114,38 @@ def test_name_node_that_hangs_ends_the_call(path: str, monkeypatch: pytest.Monke
         other.append(path, [SECOND])
     with Between(b"getFileInfo", "hold") as other, pytest.raises(UnreachableError, match="does not answer"):
         other.read_length(path)
+
+
+def test_failed_append_ends_where_the_name_node_hangs(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python closes a writer that it drops, in the thread that drops it."""
+    monkeypatch.setattr(hdfs, "TIMEOUT", (5.0, 2.0))
+
+    def send() -> Iterator[bytes]:
+        yield SECOND
+        raise UnreachableError("what is appended cannot be read")
+
+    with Between(b"complete", "hold") as other, pytest.raises(UnreachableError, match="cannot be read"):
+        other.append(path, send())
+
+
+def test_file_is_read_elsewhere_while_the_protocol_hangs(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hdfs, "TIMEOUT", (5.0, 2.0))
+    with Between(b"getBlockLocations", "hold") as other:
+        assert read(other, path, len(FIRST)) == FIRST
+        assert isinstance(other.open(path, 0, 1), HdfsReading), "the next file waits for no deadline"
+
+
+def test_addresses_of_two_hdfs_are_refused(store: NativeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.check("/raw")
+    monkeypatch.setattr(NativeStore, "_find", lambda *_: None)
+    with pytest.raises(ConfigurationError, match=r"ONCEOVER_HDFS=.* and ONCEOVER_WEBHDFS=.* are of two HDFS"):
+        store.check("/raw")
+
+
+def test_name_service_that_is_not_configured_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    with pytest.raises(ConfigurationError, match=r"ONCEOVER_HDFS=hdfs://nameservice names no NameNode .*HADOOP_CONF"):
+        NativeStore("hdfs://nameservice", address("webhdfs"))
 
 
 def test_name_node_that_is_away_is_named(stack: Stack) -> None:

@@ -35,12 +35,22 @@ PLAIN = {
         "at": -(1 << 63), "kind": "\u00e9", "it": {"n": -128},
     },
     b'{"it":{},\n"kind":"N or I","at":null}': {"at": None, "kind": "N or I", "it": {"n": None}},
+    b'{"kind":"Information","isNaN":true}': {"at": None, "kind": "Information", "it": None},
 }  # fmt: skip
 OTHERS = [
     *(None, b"", b"1", b"null", b"[]", b' {"at":1}', b'{"at":1} ', b'\xef\xbb\xbf{"at":1}', b'{"at":1}{"at":2}'),
     *(b'{"at":"1"}', b'{"at":1.0}', b'{"at":9223372036854775808}', b'{"it":{"n":128}}', b'{"it":1}', b'{"kind":1}'),
     *(b'{"kind":"\\n"}', b'{"kind":"\xff"}', b'{"kind":"\n"}', b'{"at":1,"at":2}', b'{"at":01}', b"{'at':1}"),
-    *(b'{"other":NaN}', b'{"other":-Infinity}', b'{"other":Inf}', b'{"at":1}\0}', b'{"other":"' + b"x" * 1000 + b'"}'),
+    *(
+        b'{"other":[-NaN]}',
+        b'{"other": NaN}',
+        b'{"other":[1,Inf]}',
+        b'{"other":NaN}',
+        b'{"other":-Infinity}',
+        b'{"other":Inf}',
+        b'{"at":1}\0}',
+        b'{"other":"' + b"x" * 1000 + b'"}',
+    ),
 ]
 
 
@@ -97,3 +107,11 @@ def test_types_that_both_do_not_read_alike_leave_all_to_spark() -> None:
 
 def _make_type(fields: Mapping[str, DataType]) -> StructType:
     return StructType([StructField(name, kind) for name, kind in fields.items()])
+
+
+def test_field_that_may_not_be_null_keeps_its_place() -> None:
+    kind = make_plain_type(StructType([StructField("a", LongType(), nullable=False)]))
+    assert kind is not None
+    read = read_plain(pa.array([b'{"a":1}'] * 1000 + [b"1"]), kind)
+    assert read.to_pylist() == [{"a": 1}] * 1000 + [None]
+    assert len(read_plain(pa.array([], pa.binary()), kind)) == 0
