@@ -48,6 +48,11 @@ class FoldedLines:
     from_value: np.ndarray
     evaluate: np.ndarray
 
+    @property
+    def is_by_columns(self) -> bool:
+        """Whether the columns in lines gave all records that count, and no VALUE is asked for."""
+        return not len(self.evaluate) and not self.from_value.any()
+
 
 def fold(lines: WindowLines, accounts: Accounts, evaluated: np.ndarray | None = None) -> FoldedLines:
     """Judge and count the lines of one window, or all that some of its IDs have.

@@ -38,11 +38,10 @@ def fold_units(
     for _, unit in groupby(pieces, attrgetter("unit")):
         typed = join_typed([_hold(piece, formats, whole=whole) for piece in unit])
         folded = fold(typed.lines, accounts)
-        if len(folded.evaluate) or folded.from_value.any():
+        if not folded.is_by_columns:
             yield None
             return
-        in_order = len(folded.counting) == len(typed) and bool((folded.counting == np.arange(len(typed))).all())
-        yield FoldedUnit(folded.summary, typed.columns if in_order else typed.columns.take(folded.counting))
+        yield FoldedUnit(folded.summary, typed.take_columns(folded.counting))
 
 
 def slice_lines(lines: Lines) -> pa.Array:

@@ -37,6 +37,11 @@ class TypedLines:
     def __len__(self) -> int:
         return len(self.lines)
 
+    def take_columns(self, rows: np.ndarray) -> pa.Table:
+        """Return the columns of these rows, in their order; without a copy if they are all."""
+        is_all = len(rows) == len(self) and bool((rows == np.arange(len(self))).all())
+        return self.columns if is_all else self.columns.take(rows)
+
 
 def hold_typed(lines: Lines, formats: ColumnFormats, *, compacted: bool = False) -> TypedLines:
     """Return what `hold_lines` does, and the columns. Lines whose columns cannot be read as their contract says have

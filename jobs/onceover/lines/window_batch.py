@@ -59,9 +59,7 @@ def fold_batch(pieces: Iterable[BatchPiece], accounts: Sequence[Accounts], forma
     bounds = np.searchsorted(of_row, np.arange(len(accounts) + 1)).tolist()
     for number, (start, end) in enumerate(pairwise(bounds)):
         folded = fold(typed.lines.slice(start, end, int(corrupt[number])), accounts[number])
-        is_final = not len(folded.evaluate) and not folded.from_value.any()
-        summaries.append(folded.summary if is_final else None)
-        counting += [start + folded.counting] if is_final else []
+        summaries.append(folded.summary if folded.is_by_columns else None)
+        counting += [start + folded.counting] if folded.is_by_columns else []
     chosen = np.concatenate(counting)
-    in_order = len(chosen) == len(typed) and bool((chosen == np.arange(len(typed))).all())
-    return FoldedBatch(summaries, of_row[chosen], typed.columns if in_order else typed.columns.take(chosen))
+    return FoldedBatch(summaries, of_row[chosen], typed.take_columns(chosen))

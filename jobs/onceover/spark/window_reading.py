@@ -83,24 +83,28 @@ def read_together(
     """Yield the lines of these windows, numbered from 0, and add the failures of some, by their start in ms."""
     texts: list[memoryview] = []
     windows: list[int] = []
+    size = 0
 
     def take() -> Iterator[BatchPiece]:
+        nonlocal size
         if texts:
             ends = list(accumulate(len(text) + 1 for text in texts))
             yield BatchPiece(texts[0] if len(texts) == 1 else memoryview(b"\n".join(texts)), tuple(windows), ends)
             texts.clear()
             windows.clear()
+            size = 0
 
     for number, file in enumerate(files):
         try:
             for compacted, text in _read_pieces(reader, file, chunk):
-                if compacted or sum(map(len, texts)) + len(text) > chunk:
+                if compacted or size + len(text) > chunk:
                     yield from take()
                 if compacted:
                     yield BatchPiece(text, [number], [len(text) + 1], compacted=True)
                 else:
                     texts.append(text)
                     windows.append(number)
+                    size += len(text)
         except OnceoverError as error:
             failures[file.window_ms] = str(error)
     yield from take()
