@@ -51,7 +51,7 @@ def lane(lanes: Lanes) -> Lane:
     ],
 )
 def test_ingest_names_the_server_that_does_not_answer(lane: Lane, variable: str, value: str, remedy: str) -> None:
-    done = ingest(lane.name, **{variable: value})
+    done = ingest(lane.name, **{"ONCEOVER_WEBHDFS": address("webhdfs"), variable: value})
     assert done.returncode == 75
     assert NOBODY in read_error(done)
     assert remedy in read_error(done)

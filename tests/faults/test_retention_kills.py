@@ -31,7 +31,11 @@ class Renaming:
         self.proxy = Proxy(urlparse(address("hdfs")).netloc, self._see_request, self._see_answer)
         self.process = subprocess.Popen(
             [ONCEOVER, "retention", lane.name],
-            env={**os.environ, "ONCEOVER_HDFS": f"hdfs://{self.proxy.address}"},
+            env={
+                **os.environ,
+                "ONCEOVER_WEBHDFS": address("webhdfs"),
+                "ONCEOVER_HDFS": f"hdfs://{self.proxy.address}",
+            },
             stdout=subprocess.DEVNULL,
             start_new_session=True,
         )
@@ -80,9 +84,11 @@ def lane(lanes: Lanes) -> Lane:
 def renaming(lane: Lane, request: pytest.FixtureRequest) -> Iterator[Renaming]:
     made = Renaming(lane, is_done=request.param)
     with made.proxy:
-        assert made.held.wait(60), "the process has not reached a rename"
-        yield made
-        made.kill()
+        try:
+            assert made.held.wait(60), "the process has not reached a rename"
+            yield made
+        finally:
+            made.kill()
 
 
 def list_files(lane: Lane) -> set[str]:

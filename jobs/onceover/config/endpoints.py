@@ -50,10 +50,16 @@ def find_address(part: str) -> str | None:
 
 def locate_hdfs() -> str:
     """Return HDFS's address as `open_store` takes it: `hdfs://HOST;WEBHDFS`, or WebHDFS's alone where ONCEOVER_HDFS is
-    no `hdfs://`. Of an address from the environment and one from endpoints.json, each may name another HDFS. Raise as
-    `address`."""
+    no `hdfs://`, or where only ONCEOVER_WEBHDFS is set: an address from the environment and one from endpoints.json
+    may name two HDFS. Raise as `address`, and ConfigurationError where only ONCEOVER_HDFS is set."""
     webhdfs, hdfs = address("webhdfs"), find_address("hdfs")
-    is_one = bool(os.environ.get(_variable("webhdfs"))) == bool(os.environ.get(_variable("hdfs")))
+    sets_webhdfs, sets_hdfs = (bool(os.environ.get(_variable(part))) for part in ("webhdfs", "hdfs"))
+    if sets_hdfs and not sets_webhdfs:
+        raise ConfigurationError(
+            f"ONCEOVER_HDFS is set and ONCEOVER_WEBHDFS is not: {endpoints_file()} names {webhdfs}, which may be another "
+            "HDFS; set ONCEOVER_WEBHDFS to the HTTP address of the same NameNode"
+        )
+    is_one = sets_webhdfs == sets_hdfs
     return f"{hdfs.rstrip('/')};{webhdfs}" if is_one and hdfs and hdfs.startswith("hdfs://") else webhdfs
 
 

@@ -45,7 +45,8 @@ def test_hdfs_is_located_for_the_protocol_that_is_named(local: Path, monkeypatch
     monkeypatch.setenv("ONCEOVER_HDFS", "hdfs://nameservice")
     assert endpoints.locate_hdfs() == "hdfs://nameservice;http://b:1;http://c:1"
     monkeypatch.delenv("ONCEOVER_WEBHDFS")
-    assert endpoints.locate_hdfs() == "http://a:1", "the other way round"
+    with pytest.raises(ConfigurationError, match=r"http://a:1, which may be another HDFS; set ONCEOVER_WEBHDFS"):
+        endpoints.locate_hdfs()
     monkeypatch.setenv("ONCEOVER_WEBHDFS", "http://b:1;http://c:1")
     monkeypatch.setenv("ONCEOVER_HDFS", "webhdfs://gateway:1")
     assert endpoints.locate_hdfs() == "http://b:1;http://c:1"
