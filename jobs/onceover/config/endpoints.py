@@ -56,8 +56,8 @@ def locate_hdfs() -> str:
     sets_webhdfs, sets_hdfs = (bool(os.environ.get(_variable(part))) for part in ("webhdfs", "hdfs"))
     if sets_hdfs and not sets_webhdfs:
         raise ConfigurationError(
-            f"ONCEOVER_HDFS is set and ONCEOVER_WEBHDFS is not: {endpoints_file()} names {webhdfs}, which may be another "
-            "HDFS; set ONCEOVER_WEBHDFS to the HTTP address of the same NameNode"
+            f"ONCEOVER_HDFS is set and ONCEOVER_WEBHDFS is not: {endpoints_file()} names {webhdfs}, which may be "
+            "another HDFS; set ONCEOVER_WEBHDFS to the HTTP address of the same NameNode"
         )
     is_one = sets_webhdfs == sets_hdfs
     return f"{hdfs.rstrip('/')};{webhdfs}" if is_one and hdfs and hdfs.startswith("hdfs://") else webhdfs

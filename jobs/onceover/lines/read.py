@@ -143,7 +143,9 @@ class _Prefix:
 def _find_lines(octets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return start and end of each line that is not empty, all TABs and newlines, and by their places there the first
     TAB at or after each line's start and the first one after its end."""
-    places = np.flatnonzero((octets - np.uint8(ord("\t"))) < 2)  # a newline is the byte after TAB
+    is_end = octets == ord("\t")
+    is_end |= octets == ord("\n")
+    places = np.flatnonzero(is_end)
     newlines = np.flatnonzero(octets[places] == ord("\n"))
     at = places[newlines]
     start, end = np.concatenate(([0], at + 1)), np.concatenate((at, [len(octets)]))

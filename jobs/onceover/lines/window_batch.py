@@ -1,7 +1,7 @@
 """Windows folded together: their text is read as one, each is judged by its own accounts, their rows are one table.
 
     window 0  window 1    window 2
-    a b c     d e f g     h i            one read of bounds, hashes and columns; a fold each
+    a b c     d e f g     h i            one read of bounds, hashes and columns; one fold of the plain windows
 
 What numpy, Arrow and Polars take for a call is what they take for a hundred lines: a window alone has not many more.
 """
@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from onceover.lines.accounts import Accounts
 from onceover.lines.fold import fold
+from onceover.lines.plain_windows import fold_plain
 from onceover.lines.read import read
 from onceover.lines.summary import WindowSummary
-from onceover.lines.typed_lines import ColumnFormats, hold_typed, join_typed
+from onceover.lines.typed_lines import ColumnFormats, TypedLines, hold_typed, join_typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +46,26 @@ class FoldedBatch:
 
 def fold_batch(pieces: Iterable[BatchPiece], accounts: Sequence[Accounts], formats: ColumnFormats) -> FoldedBatch:
     """Fold the windows that have these accounts, by the columns in their lines. Pieces are in the order of windows."""
-    corrupt, window = np.zeros(len(accounts), np.int64), [np.empty(0, np.int64)]
-    held = [hold_typed(read(memoryview(b"")), formats)]
+    corrupt, window, held = np.zeros(len(accounts), np.int64), list[np.ndarray](), list[TypedLines]()
     for piece in pieces:
         lines = read(piece.text)
         of_line = np.asarray(piece.windows)[np.searchsorted(piece.ends, lines.start, "right")]
         corrupt += np.bincount(of_line[~lines.intact], minlength=len(accounts))
         window.append(of_line[lines.intact])
         held.append(hold_typed(lines, formats, compacted=piece.compacted))
+    if not held:
+        window, held = [np.empty(0, np.int64)], [hold_typed(read(memoryview(b"")), formats)]
     typed, of_row = join_typed(held), np.concatenate(window)
-    counting: list[np.ndarray] = [np.empty(0, np.int64)]
-    summaries: list[WindowSummary | None] = []
-    bounds = np.searchsorted(of_row, np.arange(len(accounts) + 1)).tolist()
-    for number, (start, end) in enumerate(pairwise(bounds)):
-        folded = fold(typed.lines.slice(start, end, int(corrupt[number])), accounts[number])
-        summaries.append(folded.summary if folded.is_by_columns else None)
-        counting += [start + folded.counting] if folded.is_by_columns else []
+    bounds = np.searchsorted(of_row, np.arange(len(accounts) + 1))
+    plain = fold_plain(typed.lines, bounds, corrupt, accounts)
+    counting, summaries = [plain.counting], dict[int, WindowSummary | None](plain.summaries)
+    for number, (start, end) in enumerate(pairwise(bounds.tolist())):
+        if number not in plain.summaries:
+            folded = fold(typed.lines.slice(start, end, int(corrupt[number])), accounts[number])
+            summaries[number] = folded.summary if folded.is_by_columns else None
+            counting += [start + folded.counting] if folded.is_by_columns else []
     chosen = np.concatenate(counting)
-    return FoldedBatch(summaries, of_row[chosen], typed.take_columns(chosen))
+    chosen = chosen[np.argsort(of_row[chosen], kind="stable")]
+    return FoldedBatch(
+        [summaries[number] for number in range(len(accounts))], of_row[chosen], typed.take_columns(chosen)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import re
@@ -96,6 +97,7 @@ def build(app_name: str, *, is_brief: bool = False) -> SparkSession:
 
 
 def _build(app_name: str, is_brief: bool) -> SparkSession:
+    gc.set_threshold(50_000)  # a repair's driver holds a million objects at once, and hardly makes garbage
     require_passwd_entry()
     if not any(name in os.environ for name in _ELSEWHERE):
         cluster = None if UNDER_SUBMIT in os.environ else endpoints.find_address("spark")
