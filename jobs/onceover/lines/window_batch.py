@@ -26,7 +26,7 @@ from onceover.lines.typed_lines import ColumnFormats, TypedLines, hold_typed, jo
 @dataclass(frozen=True, slots=True)
 class BatchPiece:
     """Whole lines of some of a batch's windows, by their numbers in it, in order: those of `windows[n]` end at
-    `ends[n]`. A piece of a compacted file has lines of one window."""
+    `ends[n]`. All are of text, or all of `compacted` files."""
 
     text: memoryview
     windows: Sequence[int]

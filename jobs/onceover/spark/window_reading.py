@@ -83,13 +83,14 @@ def read_together(
     """Yield the lines of these windows, numbered from 0, and add the failures of some, by their start in ms."""
     texts: list[memoryview] = []
     windows: list[int] = []
-    size = 0
+    size, is_compacted = 0, False
 
     def take() -> Iterator[BatchPiece]:
         nonlocal size
         if texts:
             ends = list(accumulate(len(text) + 1 for text in texts))
-            yield BatchPiece(texts[0] if len(texts) == 1 else memoryview(b"\n".join(texts)), tuple(windows), ends)
+            text = texts[0] if len(texts) == 1 else memoryview(b"\n".join(texts))
+            yield BatchPiece(text, tuple(windows), ends, is_compacted)
             texts.clear()
             windows.clear()
             size = 0
@@ -97,14 +98,12 @@ def read_together(
     for number, file in enumerate(files):
         try:
             for compacted, text in _read_pieces(reader, file, chunk):
-                if compacted or size + len(text) > chunk:
+                if compacted != is_compacted or size + len(text) > chunk:
                     yield from take()
-                if compacted:
-                    yield BatchPiece(text, [number], [len(text) + 1], compacted=True)
-                else:
-                    texts.append(text)
-                    windows.append(number)
-                    size += len(text)
+                is_compacted = compacted
+                texts.append(text)
+                windows.append(number)
+                size += len(text)
         except OnceoverError as error:
             failures[file.window_ms] = str(error)
     yield from take()

@@ -16,7 +16,7 @@ from onceover.lines.fold import fold
 from onceover.lines.line_format import Line, encode
 from onceover.lines.plain_windows import fold_plain
 from onceover.lines.read import read
-from onceover.lines.typed_lines import hold_typed
+from onceover.lines.typed_lines import hold_typed, join_typed
 from onceover.model.log_history import EpochSpan
 from onceover.model.offsets import LARGEST_END, OffsetRange
 from onceover.model.record import Record
@@ -132,7 +132,12 @@ def test_window_without_lines_is_left() -> None:
     assert _compare([empty, _make_plain(Random(1), 20, 7), empty]) == [1]
 
 
-def test_compacted_window_is_left() -> None:
-    world = _make_plain(Random(1), 20, 7)
-    lines = hold_typed(read(memoryview(b"\n".join(world.lines))), FORMATS, compacted=True).lines
-    assert not fold_plain(lines, np.array([0, len(lines)]), np.zeros(1, int), [make_accounts(world)]).summaries
+@pytest.mark.parametrize("text", [0, 1, 5])
+def test_compacted_window_is_plain_without_text(text: int) -> None:
+    lines = _make_plain(Random(1), 20, 7).lines
+    files = (lines[text:], True), (lines[:text], False)
+    typed = [hold_typed(read(memoryview(b"\n".join(file))), FORMATS, compacted=of_file) for file, of_file in files]
+    held, accounts = join_typed(typed).lines, make_accounts(_make_plain(Random(1), 20, 7))
+    plain = fold_plain(held, np.array([0, len(held)]), np.array([held.corrupt]), [accounts])
+    found = {n: repr(each) for n, each in plain.summaries.items()}
+    assert found == ({} if text else {0: repr(fold(held, accounts).summary)})
