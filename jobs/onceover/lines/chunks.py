@@ -48,6 +48,18 @@ def cut_lines(fill: Fill, size: int, chunk: int = CHUNK, longest: int = LONGEST)
         kept = bytes(memoryview(buffer)[cut:])
 
 
+def cut_text(text: bytes, chunk: int = CHUNK) -> Iterator[memoryview]:
+    """Yield text in pieces of whole lines, as `cut_lines` does, without a copy: of `chunk` bytes, or of one line that
+    is longer."""
+    start, view = 0, memoryview(text)
+    while start < len(text):
+        end = len(text)
+        if end - start > chunk:
+            end = text.rfind(b"\n", start, start + chunk) + 1 or text.find(b"\n", start + chunk) + 1 or end
+        yield view[start:end]
+        start = end
+
+
 def find_line(fill: Fill, start: int, end: int, chunk: int = 256 * 1024) -> int:
     """Return where the first line begins in `[start, end)`, or `end`. `fill` reads on from the byte before `start`,
     which shows whether a line begins there."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 import xxhash
 
 from onceover.errors import TerminalError
-from onceover.lines.chunks import CHUNK, LONGEST, cut_lines
+from onceover.lines.chunks import CHUNK, LONGEST, cut_text
 from onceover.raw.store import Reading
 
 FRAME: Final = 16 * 1024 * 1024
@@ -53,7 +53,7 @@ def read_frames(
     open_file: Open, path: str, length: int, start: int = 0, end: int | None = None, chunk: int = CHUNK
 ) -> Generator[memoryview, None, None]:
     """Yield the lines of the frames that begin in `[start, end)` of a file of that length, all by default, as
-    `cut_lines` does. Memory holds a frame.
+    `cut_text` does. Memory holds a frame.
 
     Raise TerminalError, which names the file, for what `compress_lines` did not write, and what `Reading` raises.
     """
@@ -87,7 +87,7 @@ def read_frames(
                 raise _report(path, error, number) from error
             if _hash(text) != written:
                 raise _report(path, "its hash differs", number)
-            yield from cut_lines(io.BytesIO(text).readinto, text_size, chunk)
+            yield from cut_text(text, chunk)
 
 
 def _fill_frames(text: Iterable[memoryview]) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceover.lines.chunks import TOO_LONG, Fill, cut_lines, find_line
+from onceover.lines.chunks import TOO_LONG, Fill, cut_lines, cut_text, find_line
 
 FILES = [b"", b"\n", b"a", b"a\n", b"aaaa\nbbbbbbbb\ncccc\ndd", b"\n\nab\n\n\ncd\n", b"abcdefgh" * 3]
 
@@ -39,6 +39,17 @@ def test_pieces_are_whole_lines(text: bytes) -> None:
             pieces = list(_cut(text, 0, length, chunk))
             assert b"".join(pieces) == text[:length], "nothing past the frozen length"
             assert all(piece[-1:] == b"\n" for piece in pieces[:-1])
+
+
+@pytest.mark.parametrize("text", FILES)
+def test_text_is_cut_into_whole_lines(text: bytes) -> None:
+    for chunk in range(1, 12):
+        pieces = list(map(bytes, cut_text(text, chunk)))
+        assert b"".join(pieces) == text
+        assert all(piece[-1:] == b"\n" for piece in pieces[:-1])
+        assert all(len(piece) <= chunk or piece.find(b"\n") in (-1, len(piece) - 1) for piece in pieces)
+        joined = [one + other for one, other in pairwise(pieces)]
+        assert all(len(both) > chunk for both in joined), "pieces are as long as they may be"
 
 
 @pytest.mark.parametrize("text", FILES)
