@@ -1,8 +1,8 @@
 """Windows of a batch whose lines need no verdicts one by one, folded in one go: what nearly all windows are.
 
 A window is plain where every intact line has the contract of its ID, the newest one, and columns, lies in the window,
-and has an ID that only its copies have and that a landing holds under the same leader epoch; nothing was released, and
-its compacted file has all of them or none.
+and has an ID that only its copies have and that a landing holds under the same leader epoch, or whatever the epoch if
+all sources are blind; nothing was released, and its compacted file has all of them or none.
 `fold` gives the same for each, and takes as long for a call as for a thousand lines.
 """
 
@@ -22,9 +22,8 @@ from onceover.lines.ranges import NumberedRanges
 from onceover.lines.runs import Runs
 from onceover.lines.summary import WindowSummary
 from onceover.lines.window_lines import WindowLines
-from onceover.model.log_history import NO_EPOCH
 
-_SPAN_BITS: Final = 40  # the offsets of a window's Kafka partition, from its first one
+_SPAN_BITS: Final = 40  # of an offset beyond the window's first one of its Kafka partition
 _LARGEST: Final = (1 << _SPAN_BITS) - 1
 _NONE: Final = np.empty(0, np.int64)
 _NO_RUNS: Final = Runs(np.empty(0, np.int8), _NONE, np.empty(0, np.int32), _NONE, _NONE)
@@ -53,7 +52,7 @@ def fold_plain(
     window = np.repeat(np.arange(len(accounts)), count)
     is_plain = candidates & _have_all(window, _find_regular(lines, window, accounts), len(accounts))
     ids = _Ids(lines, window)
-    is_plain &= _have_all(ids.window, ~ids.is_doubtful, len(accounts))
+    is_plain &= _have_all(ids.window, ~ids.has_other, len(accounts))
     compacted = np.bincount(window, lines.compacted, len(accounts))
     is_plain &= (compacted == 0) | (compacted == count)
     numbers = np.flatnonzero(candidates).tolist()
@@ -87,7 +86,7 @@ class _Located:
 
 class _Ids:
     """The IDs of lines in the order of window and ID: `order` has the row of each one's first line. A window with one
-    that `is_doubtful`, for two lines differ, is not plain."""
+    of which two lines differ, `has_other`, is not plain."""
 
     def __init__(self, lines: WindowLines, window: np.ndarray) -> None:
         order = np.lexsort((lines.offset, lines.source, window))
@@ -99,7 +98,7 @@ class _Ids:
         first, place = np.flatnonzero(begins), np.cumsum(begins) - 1
         self._base, self._sources = offset[first], np.unique(source[first])
         self._group = self._number(self.window[first], source[first])
-        self.is_doubtful = ~is_other[is_line]
+        self.has_other = ~is_other[is_line]
         self._keys = place << _SPAN_BITS | np.minimum(
             offset - self._base[place], _LARGEST
         )  # no range holds an ID that is too far away
@@ -135,17 +134,16 @@ def _have_all(window: np.ndarray, flags: np.ndarray, windows: int) -> np.ndarray
 def _find_regular(lines: WindowLines, window: np.ndarray, accounts: Sequence[Accounts]) -> np.ndarray:
     """Return which lines are in their window, and as its newest contract and its first leader epoch have them."""
     places = {name: place for place, name in enumerate(lines.contracts)}
-    start, end, contract, epoch = np.array([
+    start, end, contract, epoch, is_blind = np.array([
         (max(each.start_ms, 0), each.end_ms, places.get(each.contracts[each.newest], -1),
-         next(iter(each.pieces.ranges.of_epoch), 0))
+         next(iter(each.pieces.ranges.of_epoch), 0), {*each.pieces.source.tolist()} <= {*each.blind.tolist()})
         for each in accounts
     ], np.int64).T  # fmt: skip
     event_ms = lines.event_ms
     regular: np.ndarray = lines.has_columns.copy()
     regular &= (event_ms >= start[window]) & (event_ms < end[window])
     regular &= lines.contract == contract[window]
-    # Where landings have no epoch, records are judged by their IDs alone.
-    regular &= (lines.epoch == epoch[window]) | (epoch[window] == NO_EPOCH)
+    regular &= (lines.epoch == epoch[window]) | (is_blind[window] == 1)  # blind: judged by the ID alone
     return regular
 
 
@@ -153,7 +151,7 @@ def _sum_windows(landed: _Located, held: np.ndarray, sums: np.ndarray) -> Iterat
     """Yield what all records of a window sum up to, and those of each piece, from the sums of `held` ranges."""
     window = landed.window[held]
     first = np.flatnonzero(mark_changes(window))
-    # Numbers of ranges that are summed together repeat within a window alone.
+    # A number means what is summed together within one window only, so that the key has the window, too.
     width = int(landed.number.max(initial=0)) + 1
     pieces = sum_by_piece(
         window * width + landed.number[held], np.full(len(held), -1, np.int32), landed.source[held], sums

@@ -9,9 +9,7 @@ with each such field as a VARIANT, which knows what the text held.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import reduce
-from operator import or_
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from pyspark.sql import Column
@@ -108,7 +106,14 @@ def find_doubt(kind: DataType, raw: Column, text: Column) -> Column | None:
         doubts.append(text.rlike(LONG_NUMBER))
     if _contains(kind, StringType, MapType):
         doubts.append(_has_half_a_pair(text))
-    return reduce(or_, doubts) if doubts else None
+    return any_of(doubts) if doubts else None
+
+
+def any_of(flags: Sequence[Column]) -> Column:
+    """Return whether any of the flags, at least one, is true. Halved again and again, since Spark goes down each level
+    of an expression by a call: a sum of hundreds fills the stack."""
+    middle = len(flags) // 2
+    return any_of(flags[:middle]) | any_of(flags[middle:]) if middle else flags[0]
 
 
 def read_exactly(kind: DataType, raw: Column, text: Column, tokens: Column | None = None) -> Column:
@@ -202,7 +207,7 @@ def _looks_like_no_string(kind: DataType, raw: Column) -> Column:
     if there is none; of a type that contains strings."""
     if isinstance(kind, StructType):
         with_strings = [field for field in kind.fields if _contains(field.dataType, StringType)]
-        return reduce(or_, [_looks_like_no_string(field.dataType, raw[field.name]) for field in with_strings])
+        return any_of([_looks_like_no_string(field.dataType, raw[field.name]) for field in with_strings])
     if isinstance(kind, ArrayType | MapType):
         inner = _get_inner(kind)
         return F.exists(_list_elements(kind, raw), lambda each: _looks_like_no_string(inner, each))
@@ -212,7 +217,7 @@ def _looks_like_no_string(kind: DataType, raw: Column) -> Column:
 def _is_lost(kind: DataType, raw: Column, read: Column) -> Column:
     if isinstance(kind, StructType):
         fields = [_is_lost(f.dataType, raw[f.name], read[f.name]) for f in kind.fields]
-        return reduce(or_, fields, raw.isNotNull() & read.isNull())
+        return any_of([raw.isNotNull() & read.isNull(), *fields])
     lost = raw.isNotNull() & read.isNull()
     if isinstance(kind, ArrayType | MapType):
         inner, pair = _get_inner(kind), (_list_elements(kind, raw), _list_elements(kind, read))

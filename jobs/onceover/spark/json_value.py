@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from typing import Final
 
 from pyspark.sql import Column
@@ -25,7 +24,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from onceover.spark.json_fields import describe_unfit, find_doubt, list_lost, read_exactly, to_plain, to_tokens
+from onceover.spark.json_fields import any_of, describe_unfit, find_doubt, list_lost, read_exactly, to_plain, to_tokens
 
 # Without digits, so that no pattern finds a number in them.
 _SECRET: Final = secrets.token_hex(16).translate(str.maketrans("0123456789", "ghijklmnop"))
@@ -74,7 +73,7 @@ def read_json(text: Column, schema: StructType) -> Column:
         faults = [find_document_fault(wrapped, document), *list_field_faults(wrapped, document, value, schema)]
         fault = F.coalesce(*(F.when(is_faulty, why) for is_faulty, why in faults))
         thrown = F.raise_error(F.concat(F.lit("from_json: "), fault)).cast(schema)
-        return F.when(reduce(or_, (is_faulty for is_faulty, _ in faults)), thrown).otherwise(value)
+        return F.when(any_of([is_faulty for is_faulty, _ in faults]), thrown).otherwise(value)
 
     def read(wrapped: Column, document: Column) -> Column:
         return _use_once(read_value(wrapped, document, schema), partial(throw_at_fault, wrapped, document))
@@ -108,11 +107,13 @@ def _name_broken(text: Column, value: Column, schema: StructType) -> Column:
     written = _get_object(_parse(text, names), 0)
 
     def name(texts: Column) -> Column:
-        what = F.lit("a field is not of its type")
-        for field in reversed(schema.fields):
-            is_it = value[field.name].isNull() & texts[field.name].isNotNull()
-            what = F.when(is_it, F.lit(describe_unfit(field.name, field.dataType))).otherwise(what)
-        return what
+        unfit = [
+            F.when(
+                value[field.name].isNull() & texts[field.name].isNotNull(), describe_unfit(field.name, field.dataType)
+            )
+            for field in schema.fields
+        ]
+        return F.coalesce(*unfit, F.lit("a field is not of its type"))
 
     return _use_once(written, name)
 

@@ -17,7 +17,7 @@ from onceover.lines.line_format import Line, encode
 from onceover.lines.plain_windows import fold_plain
 from onceover.lines.read import read
 from onceover.lines.typed_lines import hold_typed, join_typed
-from onceover.model.log_history import EpochSpan
+from onceover.model.log_history import NO_EPOCH, EpochSpan
 from onceover.model.offsets import LARGEST_END, OffsetRange
 from onceover.model.record import Record
 
@@ -51,6 +51,17 @@ def _release(world: World) -> None:
     world.releases = [[OffsetRange(A, 1, 2)]]
 
 
+def _land_without_epochs(world: World) -> None:
+    """Land what an old broker gave: known to have no epoch, which is no unknown one."""
+    world.lines = [_write(1, None), _write(2, 7)]
+    world.landings = [([EpochSpan(OffsetRange(A, 0, 20), NO_EPOCH)], False)]
+
+
+def _land_one_source_blind(world: World) -> None:
+    _land_without_epochs(world)
+    world.landings.append(([EpochSpan(OffsetRange(B, 0, 20), None)], False))
+
+
 def _cut_over(world: World) -> None:
     world.cutovers = [OffsetRange(A, 0, 2)]
 
@@ -82,6 +93,8 @@ SPOILS: dict[str, Spoil] = {
     "landing of a source of others": _land_under_source_of_others,
     "other epoch": _add(_write(0, 0)),
     "no epoch": _add(_write(0, None)),
+    "landed without an epoch": _land_without_epochs,
+    "blind beside it": _land_one_source_blind,
     "other contract": _add(_write(0, contract=CONTRACTS[0])),
     "other window before": _add(_write(0, event_ms=START - 1)),
     "other window after": _add(_write(0, event_ms=END)),
@@ -116,6 +129,12 @@ def test_plain_windows_are_folded_together(seed: int) -> None:
     sizes, epochs = [3, 20, 200], [0, 7, None]
     worlds = [_make_plain(random, random.choice(sizes), random.choice(epochs), blind=n % 2 > 0) for n in range(6)]
     assert _compare(worlds) == list(range(6))
+
+
+def test_window_of_an_old_broker_is_plain() -> None:
+    world = _make_plain(Random(1), 20, None)
+    world.landings = [([replace(span, leader_epoch=NO_EPOCH) for span in spans], ex) for spans, ex in world.landings]
+    assert _compare([world]) == [0]
 
 
 @pytest.mark.parametrize("name", SPOILS)
