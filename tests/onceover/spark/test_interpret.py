@@ -225,6 +225,16 @@ def test_value_is_parsed_once_and_without_python(spark: SparkSession) -> None:
         assert "Pandas" not in plan
 
 
+def test_value_of_hundreds_of_fields_is_read(spark: SparkSession) -> None:
+    contract = make_contract(
+        schema=", ".join(f"a{n} BIGINT" for n in range(500)), event_time="timestamp_millis(value.a0)"
+    )
+    values = [b"{}", b'{"a0":1}', b'{"a0":1,"a499":[]}', b'{"a0":"x","a499":1.5}']
+
+    no_integers = ["unparseable: field a499 is no BIGINT", "unparseable: field a0 is no BIGINT"]
+    assert list_reasons(spark, contract, values) == ["no event time", None, *no_integers]
+
+
 def test_join_of_a_wide_contracts_records_is_planned_in_seconds(spark: SparkSession) -> None:
     fields = [f"a{n}" for n in range(15)]
     contract = make_contract(
