@@ -1,9 +1,10 @@
-"""Windows of a batch whose lines need no verdicts one by one, folded in one go: what nearly all windows are.
+"""Plain windows of a batch, folded in one go: what nearly all windows are.
 
-A window is plain where every intact line has the contract of its ID, the newest one, and columns, lies in the window,
-and has an ID that only its copies have and that a landing holds under the same leader epoch, or whatever the epoch if
-all sources are blind; nothing was released, and its compacted file has all of them or none.
-`fold` gives the same for each, and takes as long for a call as for a thousand lines.
+`fold` gives the same for each, but a call takes as long as a thousand lines. A window is plain where
+
+- every intact line is of the newest contract, as its ID is, has columns, and lies in the window
+- only copies of a line have its ID, and a landing holds it under its leader epoch, or all sources are blind
+- nothing was released in it, and its compacted file has all of its lines or none
 """
 
 from __future__ import annotations
@@ -99,9 +100,8 @@ class _Ids:
         self._base, self._sources = offset[first], np.unique(source[first])
         self._group = self._number(self.window[first], source[first])
         self.has_other = ~is_other[is_line]
-        self._keys = place << _SPAN_BITS | np.minimum(
-            offset - self._base[place], _LARGEST
-        )  # no range holds an ID that is too far away
+        span = np.minimum(offset - self._base[place], _LARGEST)  # no range holds an ID that is farther
+        self._keys = place << _SPAN_BITS | span
 
     def locate(self, windows: Sequence[int], of_window: Sequence[NumberedRanges]) -> _Located:
         """Return the ranges of these windows, of which some ID has the Kafka partition, with their numbers of rows."""
