@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from contextlib import closing
+from random import randbytes
 
 import happybase
 import psutil
@@ -21,7 +23,9 @@ from tests.integration.lane_fixtures import put_on
 from tests.listening import LOOPBACKS, list_heard
 
 from onceover.config.endpoints import address
+from onceover.raw.store import make_address, open_store
 from onceover_local.stack import Stack
+from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.largest]
 lane = test_retention.lane
@@ -44,6 +48,17 @@ globals().update({test.__name__: test for test in AGAIN})
 def lanes(lanes: Lanes, stack: Stack) -> Lanes:
     """Return a maker of lanes whose raw is on HBase."""
     return put_on("hbase", lanes, stack)
+
+
+def test_table_that_outgrows_a_region_keeps_its_files(lanes: Lanes) -> None:
+    store, root = open_store(make_address("hbase", address("hbase"))), f"/test/{uuid.uuid4().hex}"
+    contents = {f"{root}/{n}.log": randbytes(1 << 20) for n in range(400)}
+    for path, content in contents.items():
+        assert store.append(path, [content]).proved
+    host, port = address("hbase").split(":")
+    with closing(happybase.Connection(host, int(port), timeout=30_000)) as connection:
+        wait_for(lambda: len(connection.table("onceover_raw").regions()) > 1, 120, "a second region")
+    assert all(store.read(path) == content for path, content in contents.items())
 
 
 def test_line_is_found_by_the_rows_that_the_docs_name(lanes: Lanes) -> None:

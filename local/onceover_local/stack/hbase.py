@@ -110,6 +110,8 @@ def _make_command(place: Place, datanodes: int, say: Say, heap: str, *main: str)
             "hbase.regionserver.info.port": -1,
             "hbase.thrift.info.port": -1,
             "hbase.coprocessor.user.enabled": "false",  # a table's own classes would run as the server's user
+            # The table of regions names this one itself, without which no region is ever split.
+            "hbase.coprocessor.region.classes": "org.apache.hadoop.hbase.coprocessor.MultiRowMutationEndpoint",
             "hbase.wal.provider": "filesystem",
             "dfs.replication": datanodes,
             "hbase.regionserver.handler.count": 5,
