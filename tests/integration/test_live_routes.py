@@ -9,6 +9,7 @@ from http import HTTPStatus
 import pytest
 import requests
 from tests.airflow_users import log_in
+from tests.conftest import pause_when_all_have_ended
 from tests.hostile.routes import LOGIN, PUBLIC, VISITORS, fill, is_refused, make_headers, make_token
 from tests.programs import run_python
 
@@ -42,6 +43,14 @@ def routes(airflow: AirflowRest) -> list[tuple[str, str]]:
     return sorted({*of_airflow, *of_page})
 
 
+@pytest.fixture
+def unannounced(airflow: AirflowRest) -> Iterator[None]:
+    """While no schedule tells Airflow of windows that other tests published."""
+    pause_when_all_have_ended(airflow, "announce_published")
+    yield
+    airflow.pause("announce_published", False)
+
+
 def ask(method: str, path: str, number: int, token: str | None) -> requests.Response:
     url = address("airflow") + fill(path, number)
     return requests.request(method, url, headers=make_headers(token, number), timeout=60, allow_redirects=False)
@@ -70,6 +79,7 @@ def test_running_airflow_keeps_out_whoever_has_no_valid_token(stack: Stack, rout
     assert wrong == []
 
 
+@pytest.mark.usefixtures("unannounced")
 def test_viewer_changes_nothing_by_any_route(stack: Stack, airflow: AirflowRest, routes: list[tuple[str, str]]) -> None:
     before, token = list(list_state(airflow)), log_in(stack, "viewer")
     answers = {
