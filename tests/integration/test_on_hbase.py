@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from contextlib import closing
 from random import randbytes
 
@@ -50,26 +51,28 @@ def lanes(lanes: Lanes, stack: Stack) -> Lanes:
     return put_on("hbase", lanes, stack)
 
 
-def test_table_that_outgrows_a_region_keeps_its_files(lanes: Lanes) -> None:
+@pytest.fixture
+def table(lanes: Lanes) -> Iterator[happybase.Table]:
+    """The table that has raw's rows, as any client of HBase sees it."""
+    host, port = address("hbase").split(":")
+    with closing(happybase.Connection(host, int(port), timeout=30_000)) as connection:
+        yield connection.table("onceover_raw")
+
+
+def test_table_that_outgrows_a_region_keeps_its_files(table: happybase.Table) -> None:
     store, root = open_store(make_address("hbase", address("hbase"))), f"/test/{uuid.uuid4().hex}"
     contents = {f"{root}/{n}.log": randbytes(1 << 20) for n in range(400)}
     for path, content in contents.items():
         assert store.append(path, [content]).proved
-    host, port = address("hbase").split(":")
-    with closing(happybase.Connection(host, int(port), timeout=30_000)) as connection:
-        wait_for(lambda: len(connection.table("onceover_raw").regions()) > 1, 120, "a second region")
+    wait_for(lambda: len(table.regions()) > 1, 120, "a second region")
     assert all(store.read(path) == content for path, content in contents.items())
 
 
-def test_line_is_found_by_the_rows_that_the_docs_name(lanes: Lanes) -> None:
+def test_line_is_found_by_the_rows_that_the_docs_name(lanes: Lanes, table: happybase.Table) -> None:
     made = lanes(most=5)
     made.land([event(n) for n in range(10)])
-    host, port = address("hbase").split(":")
-    with closing(happybase.Connection(host, int(port), timeout=30_000)) as connection:
-        table = connection.table("onceover_raw")
-        path = made.window_file(0)
-        prefix = table.row(f"n:{path}".encode())[b"d:b"].partition(b" ")[0]
-        cells = [columns[b"d:b"] for _, columns in table.scan(row_prefix=prefix)]
+    prefix = table.row(f"n:{made.window_file(0)}".encode())[b"d:b"].partition(b" ")[0]
+    cells = [columns[b"d:b"] for _, columns in table.scan(row_prefix=prefix)]
     assert [cell.count(b'"amount": 1') for cell in cells] == [5], "whole lines"
 
 
