@@ -28,7 +28,7 @@ from onceover.spark.range_join import looked_up
 from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
 from onceover.spark.source import read_ranges
 
-_LINE = ("intact", "event_ms", *ID_COLUMNS, "leader_epoch", "kafka_timestamp", "key", "value", *HALVES)
+_LINE = ("intact", "event_ms", *ID_COLUMNS, "leader_epoch", "kafka_timestamp", "key", "headers", "value", *HALVES)
 
 
 def read_log(

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.config.pipeline_tables import ContractTable, PipelineTable, list_skipped_measures
-from onceover.model.contract import Contract, Key
+from onceover.model.contract import Contract, CsvLayout, Key
 from onceover.model.measures import Measure
 from onceover.model.pipeline import NAME, NAME_RULE, IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
 
@@ -77,6 +77,7 @@ def _parse(path: Path, file: str) -> dict[str, Any]:
 def _build_contract(table: ContractTable) -> Contract:
     values = {**vars(table), **vars(table.bounds)}
     del values["bounds"]
+    values["csv"] = CsvLayout(**vars(table.csv)) if table.format == "csv" else None
     values["keys"] = tuple(Key(*key) for key in table.keys.items())
     values["measures"] = tuple(
         Measure(name, *each) for name, one_sql in table.measures.items() for each in one_sql.items()

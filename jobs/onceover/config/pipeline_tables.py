@@ -19,6 +19,7 @@ from onceover.config.kafka_properties import explain_bad_value, explain_refusal
 from onceover.config.mistakes import suggest_name
 from onceover.config.raw_stores import list_raw_stores
 from onceover.model.batch_plan import SHARDING
+from onceover.model.contract import COMPRESSIONS
 from onceover.model.measures import OPERATIONS, SKIPPED
 from onceover.model.pipeline import NAME, NAME_RULE, OFFSET_STORES, SINKS
 from onceover.model.window import DAY_MINUTES, is_window_length
@@ -83,13 +84,31 @@ def _check_window_length(minutes: int) -> int:
     return minutes
 
 
-def _require_json(fields: Collection[str] | None, info: ValidationInfo) -> Collection[str]:
+def _require_fields(fields: Collection[str] | None, info: ValidationInfo) -> Collection[str]:
     form = info.data.get("format")  # absent if its own value is wrong
-    if form == "json" and fields is None:
-        raise _wrong("missing, and format is json", _SCHEMA_RULE)
+    if form in ("json", "csv") and fields is None:
+        raise _wrong(f"missing, and format is {form}", _SCHEMA_RULE)
     if form in ("text", "binary") and fields:
-        raise _wrong(f"format is {form}, which has no fields", 'leave it out, or set format = "json"')
+        raise _wrong(f"format is {form}, which has no fields", 'leave it out, or set format = "json" or "csv"')
     return "" if fields is None else fields
+
+
+def _require_character(value: str) -> str:
+    if len(value) != 1 or value in "\r\n\0":
+        raise _wrong(f"{value[:80]!r} is not one character", 'write one, such as ";" or "\\t"')
+    return value
+
+
+def _reject_separator(quote: str, info: ValidationInfo) -> str:
+    if quote == info.data.get("separator"):
+        raise _wrong("is the separator too", "take two characters")
+    return quote
+
+
+def _require_csv(table: Any, info: ValidationInfo) -> Any:
+    if info.data.get("format") in ("json", "text", "binary"):
+        raise _wrong(f"format is {info.data['format']}", 'take the table out, or set format = "csv"')
+    return table
 
 
 def _require_distinct(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -184,6 +203,7 @@ def _format_property(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+Character = Annotated[str, AfterValidator(_require_character)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\x00]*$")]
 Count = Annotated[int, Field(strict=True, ge=1, lt=2**31, description="write a number from 1, below 2^31")]
 Bound = Annotated[int | None, _read_duration(unless="none")]
@@ -194,7 +214,7 @@ Measures = Annotated[
     dict[Annotated[Column, AfterValidator(_reject_key)], Annotated[dict[str, Text], AfterValidator(_check_measure)]],
     Field(min_length=1, description='name at least one, such as records = { count = "*" }'),
 ]
-Schema = Annotated[Text | None, Field(description=_SCHEMA_RULE), AfterValidator(_require_json)]
+Schema = Annotated[Text | None, Field(description=_SCHEMA_RULE), AfterValidator(_require_fields)]
 Property = Annotated[str, AfterValidator(_check_property)]
 PropertyText = Annotated[str, BeforeValidator(_format_property)]
 RawStoreName = Annotated[Text, AfterValidator(_require_raw_store)]
@@ -208,14 +228,23 @@ class BoundsTable:
 
 
 @dataclass(config=_CONFIG)
+class CsvTable:
+    separator: Character = ","
+    quote: Annotated[Character, AfterValidator(_reject_separator)] = '"'
+    null: str = ""
+
+
+@dataclass(config=_CONFIG)
 class ContractTable:
     topic: Topic
     window_minutes: Annotated[Count, AfterValidator(_check_window_length)]
     event_time: Annotated[Text, Field(description="write SQL such as to_timestamp(value.at)")]
     measures: Measures
-    format: Annotated[Text, _require_one_of(("json", "text", "binary"))] = "json"
+    format: Annotated[Text, _require_one_of(("json", "csv", "text", "binary"))] = "json"
+    compression: Annotated[Text, _require_one_of(COMPRESSIONS)] = "none"
+    csv: Annotated[CsvTable, BeforeValidator(_require_csv)] = Field(default_factory=CsvTable)
     schema: Schema = Field(default=None, validate_default=True)
-    required: Annotated[tuple[Text, ...], AfterValidator(_require_distinct), AfterValidator(_require_json)] = ()
+    required: Annotated[tuple[Text, ...], AfterValidator(_require_distinct), AfterValidator(_require_fields)] = ()
     tombstone: Annotated[Text, _require_one_of(("quarantine", "record"))] = "quarantine"
     keys: dict[Column, Text] = Field(default_factory=dict, max_length=MAX_KEYS)
     on_null: Annotated[Text, _require_one_of(("quarantine", "skip")), AfterValidator(_reject_taken_skips)] = (

@@ -16,7 +16,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.model.batch_plan import MAX_PER_CORE
 from onceover.model.offsets import OffsetRange
 from onceover.spark.contract_check import analyze_contract
-from onceover.spark.plain_json import make_plain_type
+from onceover.spark.decoding import find_decoding
 from onceover.spark.source import read_shards
 
 FEW_OFFSETS: Final = 5_000
@@ -50,8 +50,9 @@ class BatchQueries:
         )  # fmt: skip
         if only is None and key in self._kept:
             return self._kept[key]
-        plain = make_plain_type(analyze_contract(self.spark, registered.contract).schema)
-        records = read_shards(self.spark, source, tasks, plain)
+        contract = registered.contract
+        decoding = find_decoding(contract, analyze_contract(self.spark, contract), plain=True)
+        records = read_shards(self.spark, source, tasks, decoding)
         query = BatchQuery(self.spark, self.context, registered, shards[0].source.generation, records, tasks, only)
         if only is None:
             if len(self._kept) >= _MAX_KEPT:

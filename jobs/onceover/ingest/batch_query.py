@@ -33,7 +33,7 @@ _SAME_TEXT: Final = (StringType, BooleanType, IntegralType)  # Arrow writes thes
 class BatchQuery:
     """The query over the `records` of batches of one generation and one contract; `run` may be called for each.
 
-    `records` are in the columns of `source.HEADED`, with a row for each shard's end, and are read by so many `tasks`:
+    `records` are as `read_shards` returns them, with a row for each shard's end, and are read by so many `tasks`:
     one appends what it reads, several move each window to a task of its own. With `only`, that window's records are
     appended and no others. `released` records come from quarantine, and their lines say so.
     """

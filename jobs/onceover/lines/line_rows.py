@@ -19,15 +19,17 @@ from onceover.lines.fold import fold
 from onceover.lines.folded_window import FoldedUnit, slice_lines
 from onceover.lines.frame import as_binary, get_data
 from onceover.lines.judge import NOT_EVALUATED
+from onceover.lines.ranges import find_kafka_partitions
 from onceover.lines.window_lines import WindowLines, hold_lines
 
-VALUE_FIELDS: Final = ("kafka_timestamp", "key", "value")
-"""What a contract evaluates of a record."""
+VALUE_FIELDS: Final = tuple(records.SCHEMA.names)
+"""What a contract evaluates of a record, beside Kafka partition and offset."""
 
 SCHEMA: Final = pa.schema(
     [
         ("unit", pa.int32()),
         ("source", pa.int64()),
+        ("kafka_partition", pa.int32()),
         ("offset", pa.int64()),
         ("leader_epoch", pa.int32()),
         ("line_ms", pa.int64()),
@@ -39,7 +41,7 @@ SCHEMA: Final = pa.schema(
         ("corrupt", pa.int64()),
         ("line", pa.binary()),  # its bytes, if they are wanted
         ("place", pa.int32()),  # of the ID's contract among the accounts' ones
-        *(records.SCHEMA.field(name) for name in VALUE_FIELDS),
+        *records.SCHEMA,
     ]
 )
 EVALUATED: Final = "evaluated"
@@ -49,10 +51,11 @@ def make_rows(piece: UnitPiece, accounts: Accounts, *, whole: bool = False) -> p
     """Return the rows of a piece; with `whole`, the bytes of each line come too."""
     held = hold_lines(piece.lines, compacted=piece.compacted)
     count = len(held)
-    found = records.read_records(piece.lines, np.flatnonzero(piece.lines.intact)).select(VALUE_FIELDS)
+    found = records.read_records(piece.lines, np.flatnonzero(piece.lines.intact))
     rows = [
         pa.array(np.full(count, piece.unit, np.int32)),
         pa.array(held.source),
+        pa.array(find_kafka_partitions(held.source)),
         pa.array(held.offset),
         pa.array(held.epoch),
         pa.array(held.event_ms),

@@ -11,6 +11,7 @@ import numpy as np
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 _PARTITION_BITS = 17  # a Kafka partition has five digits
+_PARTITION = (1 << _PARTITION_BITS) - 1
 
 
 def number_sources(generation: np.ndarray, kafka_partition: np.ndarray) -> np.ndarray:
@@ -19,13 +20,19 @@ def number_sources(generation: np.ndarray, kafka_partition: np.ndarray) -> np.nd
     return numbers
 
 
+def find_kafka_partitions(numbers: np.ndarray) -> np.ndarray:
+    """Return the Kafka partition of each number that `number_sources` gave."""
+    partitions: np.ndarray = (numbers & _PARTITION).astype(np.int32)
+    return partitions
+
+
 def number_source(source: KafkaPartition) -> int:
     return int(source.generation, 16) << _PARTITION_BITS | source.kafka_partition
 
 
 def name_source(number: int) -> KafkaPartition:
     """Return the KafkaPartition of a number that `number_source` gave."""
-    return KafkaPartition(f"{number >> _PARTITION_BITS:08x}", number & ((1 << _PARTITION_BITS) - 1))
+    return KafkaPartition(f"{number >> _PARTITION_BITS:08x}", number & _PARTITION)
 
 
 @dataclass(frozen=True, slots=True)

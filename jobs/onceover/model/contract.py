@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from onceover.errors import TerminalError
@@ -23,13 +23,25 @@ class Key:
     sql: str
 
 
+COMPRESSIONS = ("none", "gzip", "zstd", "snappy", "lz4")
+
+
+@dataclass(frozen=True, slots=True)
+class CsvLayout:
+    """How a row of CSV is written: the character between fields, the one around them, and the text of a null."""
+
+    separator: str
+    quote: str
+    null: str
+
+
 @dataclass(frozen=True, slots=True)
 class Contract:
     """The rules that place and count a record. Versioned in the ledger: the same fingerprint is the same contract.
 
     Event time may lie at most `horizon_ms` before and `skew_ms` after the Kafka timestamp; None is no bound.
-    `schema` is Spark DDL and empty unless `format` is json. A record whose SQL of a measure throws goes to quarantine,
-    or, if `on_null` is `skip`, counts as null for it.
+    `schema` is Spark DDL and empty unless `format` is json or csv; `csv` is None unless it is csv. A record whose SQL
+    of a measure throws goes to quarantine, or, if `on_null` is `skip`, counts as null for it.
     """
 
     topic: str
@@ -44,10 +56,24 @@ class Contract:
     horizon_ms: int | None
     skew_ms: int | None
     on_null: str = "quarantine"
+    compression: str = "none"
+    csv: CsvLayout | None = None
+
+    @property
+    def has_fields(self) -> bool:
+        """Whether `value` is a struct of the schema's fields."""
+        return self.format in ("json", "csv")
 
     def definition(self) -> dict[str, Any]:
         """Return JSON values, in a form that every later `from_definition` reads."""
         return to_plain(self)  # type: ignore[no-any-return]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields for `to_plain`, without later ones that a contract does without: so that its fingerprint
+        stays."""
+        later = {"compression": "none", "csv": None}
+        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: value for name, value in values if name not in later or value != later[name]}
 
     @classmethod
     def from_definition(cls, definition: Mapping[str, Any]) -> Contract:
@@ -56,6 +82,8 @@ class Contract:
         values["required"] = tuple(values["required"])
         values["keys"] = tuple(Key(**key) for key in values["keys"])
         values["measures"] = tuple(Measure(**measure) for measure in values["measures"])
+        if "csv" in values:
+            values["csv"] = CsvLayout(**values["csv"])
         return cls(**values)
 
     def fingerprint(self) -> str:

@@ -35,6 +35,8 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, span_sources, sp
 from onceover.model.poison import PoisonRecord
 from onceover.model.record import ID_COLUMNS
 from onceover.model.window import from_ms
+from onceover.spark.contract_check import analyze_contract
+from onceover.spark.decoding import find_decoding
 from onceover.spark.hang_watch import end_hung_spark
 from onceover.spark.interpret import interpret
 from onceover.spark.poison_probe import ProbeRequest, QuarantineLines
@@ -148,7 +150,10 @@ class ReleaseRun:
                 raise ValueError("plan the release first")
             chosen = self._judged.transform(looked_up(((r, 1) for r in chunk), "is_chosen"))
             generation = chunk[0].source.generation
-            records = add_shard_ends(chosen.where("is_chosen IS NOT NULL").select(*_OF_RECORD), generation)
+            contract = self._registered.contract
+            decoding = find_decoding(contract, analyze_contract(self._spark, contract))
+            chosen = chosen.where("is_chosen IS NOT NULL").select(*_OF_RECORD)
+            records = add_shard_ends(chosen, generation, decoding)
             return BatchQuery(self._spark, self._context, self._registered, generation, records, 2, released=True)
 
         return append_batch(self._spark, self._context, query, spans, spans)

@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    ArrayType,
     BooleanType,
     ByteType,
     DataType,
@@ -22,6 +23,7 @@ from pyspark.sql.types import (
     FloatType,
     IntegerType,
     LongType,
+    MapType,
     ShortType,
     StringType,
     StructType,
@@ -32,9 +34,10 @@ from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.errors import TerminalError
 from onceover.model.contract import Column, Columns, Contract
 from onceover.model.measures import SKIPPED, Measure
+from onceover.spark.catalyst import list_items
 from onceover.spark.contract_conversions import CONVERSIONS, find_refused_conversion
 from onceover.spark.contract_patterns import WITH_CONSTANTS, find_refused_constant
-from onceover.spark.contract_sql import analyze_plan, make_visible, read_sql
+from onceover.spark.contract_sql import HEADERS, analyze_plan, make_visible, read_sql
 from onceover.spark.field_path import find_paths, list_paths, quote_path, write_path
 from onceover.spark.json_fields import READABLE_TYPES, list_unreadable_types
 from onceover.spark.json_value import parse_document
@@ -82,7 +85,8 @@ _KINDS = "a string, integer, boolean, date, timestamp or decimal"
 class CheckedContract:
     """The schema and types of a contract that passed the check.
 
-    `types` are those of the columns `k_NAME` and `m_NAME`, in order; `inputs` those that measures are cast to.
+    `types` are those of the columns `k_NAME` and `m_NAME`, in order; `inputs` those that measures are cast to;
+    `uses_headers` is whether the SQL names headers.
     """
 
     schema: StructType
@@ -90,6 +94,7 @@ class CheckedContract:
     types: Mapping[str, DataType]
     inputs: Mapping[str, DataType]
     columns: Columns
+    uses_headers: bool
 
 
 def check_contract(spark: SparkSession, contract: Contract, file: str = "contract") -> Columns:
@@ -111,6 +116,7 @@ class _Check:
     def __init__(self, spark: SparkSession, contract: Contract, file: str) -> None:
         self._spark, self._contract, self._file = spark, contract, file
         self._mistakes: list[Mistake] = []
+        self._uses_headers = False
 
     def run(self) -> CheckedContract:
         for setting, value in MEANING.items():
@@ -127,7 +133,7 @@ class _Check:
                 "and of the options of spark-submit"
             )
         contract = self._contract
-        schema = self._parse_schema() if contract.format == "json" else StructType()
+        schema = self._parse_schema() if contract.has_fields else StructType()
         if self._mistakes:
             raise MistakesError(self._mistakes)
         seen = make_visible(self._spark, contract, schema)
@@ -153,7 +159,12 @@ class _Check:
         if self._mistakes:
             raise MistakesError(self._mistakes)
         return CheckedContract(
-            schema, isinstance(event, TimestampType), types, inputs, Columns(tuple(keys), tuple(measures))
+            schema,
+            isinstance(event, TimestampType),
+            types,
+            inputs,
+            Columns(tuple(keys), tuple(measures)),
+            self._uses_headers,
         )
 
     def _refuse(self, key: str, what: str, remedy: str) -> None:
@@ -171,6 +182,10 @@ class _Check:
             return StructType()
         for field, kind in list_unreadable_types(schema):
             self._refuse("schema", f"field {field} is of type {kind}", f"declare it as {READABLE_TYPES}")
+        for each in schema.fields if self._contract.csv else ():
+            if isinstance(each.dataType, StructType | ArrayType | MapType):
+                what = f"field {each.name} is of type {each.dataType.simpleString()}, and CSV has no such fields"
+                self._refuse("schema", what, "declare it as STRING, and read it by SQL")
         paths = list(list_paths(schema))
         lowered = [tuple(name.lower() for name in path) for path in paths]
         for path in sorted({path for path in lowered if lowered.count(path) > 1}):
@@ -194,9 +209,10 @@ class _Check:
             written = _list_classes(parsed.toJSON())
             plan = analyze_plan(self._spark, seen, sql)
         except PySparkException as error:
-            names = "key (STRING), value and kafka_timestamp (TIMESTAMP)"
+            names = "key (STRING), value, kafka_timestamp (TIMESTAMP) and header('name') (STRING)"
             self._refuse(key, f"{_extract_reason(error)} in {_shorten(sql)}", f"write Spark SQL over {names}")
             return None
+        self._uses_headers |= any(name.name() == HEADERS for name in list_items(plan.references().toSeq()))
         within = written | _list_classes(plan.expressions().apply(0).toJSON())
         one_record = plan.nodeName() == "Project" and plan.children().apply(0).nodeName() in _LEAVES
         special = _SPECIAL.search(sql)

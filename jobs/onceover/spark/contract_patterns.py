@@ -35,7 +35,7 @@ _OPTIONS = {"timestampformat", "timestampntzformat", "dateformat"}
 
 def list_warnings(spark: SparkSession, contract: Contract, file: str) -> list[Mistake]:
     """Return a warning for each doubtful pattern of a contract that passed the check; `file` names it."""
-    schema = StructType.fromDDL(contract.schema) if contract.format == "json" else StructType()
+    schema = StructType.fromDDL(contract.schema) if contract.has_fields else StructType()
     seen = make_visible(spark, contract, schema)  # type: ignore[arg-type]
     warnings = []
     for key, sql in _list_sql(contract):

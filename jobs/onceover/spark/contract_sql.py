@@ -7,6 +7,7 @@ besides, `contract_guards` refuses. `from_json` reads as `format = "json"` does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -14,7 +15,17 @@ from typing import Any, Final, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from onceover.model.contract import Contract
 from onceover.spark.catalyst import get_name, get_type, list_children, list_items, to_column, to_expression
@@ -29,18 +40,29 @@ from onceover.spark.contract_guards import (
 )
 from onceover.spark.json_value import read_json
 
+_VALUES: Final = {"text": StringType(), "binary": BinaryType()}
+_BESIDE_VALUE: Final = (
+    StructType()
+    .add("key", StringType())
+    .add("headers", MapType(StringType(), BinaryType()))
+    .add("kafka_timestamp", TimestampType())
+    .add("kafka_topic", StringType())
+    .add("kafka_partition", IntegerType())
+    .add("kafka_offset", LongType())
+)
+HEADERS: Final = "headers"
+_HEADER: Final = re.compile(r"\bheader\s*\(", re.IGNORECASE)
 _ANSI: Final = "spark.sql.ansi.enabled"
 
 
 def make_visible(spark: SparkSession, contract: Contract, schema: StructType) -> DataFrame:
     """Return a frame without rows, with exactly the columns that the contract's SQL may name."""
-    return _make_frame(spark, {"json": schema, "text": StringType(), "binary": BinaryType()}[contract.format])
+    return _make_frame(spark, schema if contract.has_fields else _VALUES[contract.format])
 
 
 @lru_cache(maxsize=64)
 def _make_frame(spark: SparkSession, value: DataType) -> DataFrame:
-    fields = [("key", StringType()), ("value", value), ("kafka_timestamp", TimestampType())]
-    return spark.createDataFrame([], StructType([StructField(name, kind) for name, kind in fields]))
+    return spark.createDataFrame([], StructType([*_BESIDE_VALUE.fields, StructField("value", value)]))
 
 
 @lru_cache(maxsize=512)  # each step of this is a call of the JVM, by the hundred
@@ -62,9 +84,28 @@ def analyze_plan(spark: SparkSession, seen: DataFrame, sql: str) -> Any:
     before = spark.conf.get(_ANSI)
     spark.conf.set(_ANSI, "true")
     try:
-        return seen.select(F.expr(sql).alias("it"))._jdf.queryExecution().analyzed()
+        return seen.select(_parse(spark, sql).alias("it"))._jdf.queryExecution().analyzed()
     finally:
         spark.conf.set(_ANSI, str(before))
+
+
+def _parse(spark: SparkSession, sql: str) -> Column:
+    """Return the SQL as a column, in which `header('x')` is the text of header x."""
+    if not _HEADER.search(sql):
+        return F.expr(sql)
+    parsed: Any = spark._jsparkSession.sessionState().sqlParser().parseExpression(sql)
+    return to_column(spark, _read_headers(spark, parsed))
+
+
+def _read_headers(spark: SparkSession, node: Any) -> Any:
+    children = [_read_headers(spark, child) for child in list_children(node)]
+    if (
+        get_name(node) == "UnresolvedFunction"
+        and len(children) == 1
+        and node.nameParts().mkString(".").lower() == "header"
+    ):
+        return to_expression(spark, F.col(HEADERS)[to_column(spark, children[0])].cast("string"))
+    return _rebuild(spark, node, children) if children else node
 
 
 def _rewrite(spark: SparkSession, node: Any, common: Mapping[int, Any] = MappingProxyType({})) -> Any:

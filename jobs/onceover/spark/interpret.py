@@ -1,6 +1,6 @@
 """The interpretation of records: the contract's SQL over their columns, and a reason for each that it refuses.
 
-    value --parsed once--> key, value, kafka_timestamp --contract SQL--> event time, keys, measures --checked--> reason
+    value --decoded, parsed once--> what SQL sees --contract SQL--> event time, keys, measures --checked--> reason
 
 A throw in the contract's SQL (`timestamp_millis` of a huge number throws even with ANSI off) would fail the batch on
 each try, and one record would stop the topic. So all SQL is evaluated under Spark's TryEval, the expression behind its
@@ -23,7 +23,8 @@ from onceover.model.measures import SKIPPED, Measure
 from onceover.model.poison import SQL_FAILED, PoisonRecord
 from onceover.spark.catalyst import to_column, to_expression
 from onceover.spark.contract_check import CheckedContract, analyze_contract
-from onceover.spark.contract_sql import make_visible, read_sql
+from onceover.spark.contract_sql import HEADERS, make_visible, read_sql
+from onceover.spark.decoding import DOCUMENT, DOCUMENT_FAULT, HEADER_MAP, Decoding, add_decoded, find_decoding
 from onceover.spark.field_path import FieldPath, find_paths
 from onceover.spark.json_value import find_document_fault, list_field_faults, parse_document, read_value, wrap
 from onceover.spark.known_poison import find_reason
@@ -39,15 +40,18 @@ _CARRIED = f"{_OWN}of_"
 def interpret(contract: Contract, poison: Sequence[PoisonRecord] = ()) -> Callable[[DataFrame], DataFrame]:
     """Add `event_ms` bigint, `reason` string, `k_NAME` per key and `m_NAME` per measure. Raises as `check_contract`.
 
-    Takes key (binary), value (binary, or a string of any bytes) and kafka_timestamp (bigint, ms), all nullable, and
-    passes all columns through. A column PLAIN has what `read_plain` read of the values. Of `poison` records nothing is
-    evaluated; with them, takes kafka_partition and offset, and uses a generation if there is one. Exactly one of
-    `event_ms` and `reason` is null; with a reason, keys and measures are null too. The reasons, in order:
+    Takes kafka_partition, offset, key (binary), value (binary, or a string of any bytes) and kafka_timestamp (bigint,
+    ms), the last three nullable, and passes all columns through. Takes what `find_decoding` needs, too: its columns, or
+    headers as raw has them. A column PLAIN has what `read_plain` read of the values. Of `poison` records nothing is
+    evaluated; they may have a generation. Exactly one of `event_ms` and `reason` is null; with a reason, keys and
+    measures are null too. The reasons, in order:
 
     - SQL failed: X, SQL too slow: X: of a poison record, as it says
+    - unreadable headers: the name of one is not UTF-8, and the contract's SQL uses headers
     - tombstone: the value is null, and the contract does not accept tombstones as records
-    - unparseable: not UTF-8 (json and text), not exactly one JSON object, or a field whose JSON is not exactly a value
-      of its declared type, as `json_fields` says; or in Confluent's wire format
+    - unparseable: not of the contract's compression, not UTF-8 (but for binary), not exactly one CSV row or JSON
+      object, or a field that is not exactly a value of its declared type, as `json_fields` says; or in Confluent's wire
+      format
     - missing field X: null or absent; tombstones accepted as records have no fields to miss
     - SQL failed: X: the SQL of event_time, key X or measure X threw, as a cast does that has no exact result
     - no event time: it is null
@@ -93,22 +97,25 @@ def _show_to_sql(
     records: DataFrame, contract: Contract, checked: CheckedContract, poison: Sequence[PoisonRecord] = ()
 ) -> DataFrame:
     """Return all columns under names of our own, those that the contract's SQL sees, and the fault of each record."""
+    decoding = find_decoding(contract, checked)
+    records = add_decoded(records, decoding)
     carried = [f"{_CARRIED}{name}" for name in records.columns]
     known = find_reason(records.columns, poison, _CARRIED)
-    spark, is_json, own_text = records.sparkSession, contract.format == "json", _quote(f"{_OWN}text")
+    spark, has_fields, own_text = records.sparkSession, contract.has_fields, _quote(f"{_OWN}text")
     plain = _quote(f"{_CARRIED}{PLAIN}") if PLAIN in records.columns else F.lit(None).cast(checked.schema)
-    fault, text = _find_fault(spark, contract, checked, plain.isNull()), _read_text(contract, plain.isNull())
-    value = F.coalesce(plain, _plan_fields(spark, checked.schema)[0]) if is_json else own_text
+    payload = _quote(f"{_CARRIED}{DOCUMENT if decoding.has_document else 'value'}")
+    fault, text = _find_fault(spark, contract, checked, plain.isNull(), payload), _read_text(contract, payload, plain)
+    value = F.coalesce(plain, _plan_fields(spark, checked.schema)[0]) if has_fields else own_text
     if contract.format == "binary":
-        value = _quote(f"{_CARRIED}value").cast("binary")
+        value = payload.cast("binary")
     if known is not None:
         fault, text = F.coalesce(known, fault), F.when(known.isNull(), text)
     return (
         records.select(*(F.col(f"`{name}`").alias(own) for name, own in zip(records.columns, carried, strict=True)))
         .withColumns({f"{_OWN}text": text, f"{_OWN}is_null": _quote(f"{_CARRIED}value").isNull()})
-        .withColumn(f"{_OWN}parsed", parse_document(own_text, checked.schema) if is_json else own_text)
+        .withColumn(f"{_OWN}parsed", parse_document(own_text, checked.schema) if has_fields else own_text)
         .withColumn(f"{_OWN}value", value)
-        .select(*map(_quote, carried), *_select_visible(), fault.alias(f"{_OWN}fault"))
+        .select(*map(_quote, carried), *_select_visible(contract, decoding), fault.alias(f"{_OWN}fault"))
     )
 
 
@@ -116,24 +123,28 @@ def _quote(name: str) -> Column:
     return F.col(f"`{name}`")
 
 
-def _read_text(contract: Contract, is_unread: Column) -> Column:
-    """Return the value as text, for json wrapped in a document; null where it is read, not UTF-8, or binary.
+def _read_text(contract: Contract, payload: Column, plain: Column) -> Column:
+    """Return the value as text, that of an object wrapped in a document; null where it is read, not UTF-8, or binary.
 
     A column of its own, which is not deterministic, for Spark interprets all expressions below `from_json`, and finds
     their methods by name again for each record.
     """
-    text = _quote(f"{_CARRIED}value").cast("string")
+    text = payload.cast("string")
     if contract.format == "binary":
         return F.lit(None).cast("string")
-    if contract.format == "json":
-        return F.when(is_unread & F.is_valid_utf8(text) & (F.spark_partition_id() >= 0), wrap(text))
+    if contract.has_fields:
+        return F.when(plain.isNull() & F.is_valid_utf8(text) & (F.spark_partition_id() >= 0), wrap(text))
     return F.when(F.is_valid_utf8(text), text)
 
 
-def _select_visible() -> list[Column]:
+def _select_visible(contract: Contract, decoding: Decoding) -> list[Column]:
     """Return all columns that the contract's SQL can see."""
     stamp = _quote(f"{_CARRIED}kafka_timestamp")
     return [
+        *([_quote(f"{_CARRIED}{HEADER_MAP}").alias(HEADERS)] if decoding.has_headers else []),
+        F.lit(contract.topic).alias("kafka_topic"),
+        _quote(f"{_CARRIED}kafka_partition").alias("kafka_partition"),
+        _quote(f"{_CARRIED}offset").alias("kafka_offset"),
         _quote(f"{_CARRIED}key").cast("string").alias("key"),
         _quote(f"{_OWN}value").alias("value"),
         F.when((stamp >= 0) & (stamp < _YEAR_10000_MS), F.timestamp_millis(stamp)).alias("kafka_timestamp"),
@@ -147,19 +158,25 @@ def _plan_fields(spark: SparkSession, schema: StructType) -> tuple[Column, list[
     return read_value(text, document, schema), list_field_faults(text, document, _quote(f"{_OWN}value"), schema)
 
 
-def _find_fault(spark: SparkSession, contract: Contract, checked: CheckedContract, is_unread: Column) -> Column:
+def _find_fault(
+    spark: SparkSession, contract: Contract, checked: CheckedContract, is_unread: Column, payload: Column
+) -> Column:
     """Return the reason not to evaluate a record, null if there is none."""
     text, value = _quote(f"{_OWN}text"), _quote(f"{_OWN}value")
-    fault = F.when(
+    has_headers = _quote(f"{_CARRIED}{HEADER_MAP}").isNotNull() if checked.uses_headers else F.lit(True)
+    fault = F.when(~has_headers, "unreadable headers").when(
         F.col(f"{_OWN}is_null"), F.lit("tombstone" if contract.tombstone == "quarantine" else None).cast("string")
     )
+    if find_decoding(contract, checked).has_document:
+        broken = _quote(f"{_CARRIED}{DOCUMENT_FAULT}")
+        fault = fault.when(broken.isNotNull(), F.concat(F.lit("unparseable: "), broken))
     if contract.format == "text":
         fault = fault.when(text.isNull(), "unparseable: not UTF-8")
-    if contract.format == "json":
+    if contract.has_fields:
         document = _quote(f"{_OWN}parsed")
         is_no_object, why = find_document_fault(text, document)
         why = F.concat(F.lit("unparseable: "), why)
-        fault = fault.when(is_unread & is_no_object, name_framed(_quote(f"{_CARRIED}value").cast("binary"), why))
+        fault = fault.when(is_unread & is_no_object, name_framed(payload.cast("binary"), why))
         for broken, what in _plan_fields(spark, checked.schema)[1]:
             fault = fault.when(is_unread & broken, F.concat(F.lit("unparseable: "), what))
         for name in contract.required:

@@ -33,6 +33,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
 from onceover.model.record import ID_COLUMNS, LARGEST_RECORD
 from onceover.spark.contract_check import analyze_contract
+from onceover.spark.decoding import find_decoding
 from onceover.spark.failure import summarize
 from onceover.spark.interpret import interpret, name_values
 from onceover.spark.raw_lines import LineFile, read_raw_lines
@@ -42,7 +43,7 @@ from onceover.spark.source import name_shards, read_shards
 ID: Final = "ID"
 _OWN_ERROR: Final = "onceover.errors."
 _ANY_TIME: Final = "CAST(0 AS BIGINT)"
-_OF_LINE: Final = (*ID_COLUMNS, "kafka_timestamp", "key", "value")
+_OF_LINE: Final = (*ID_COLUMNS, "kafka_timestamp", "key", "headers", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,8 @@ class _Evaluation:
 
     def _plan(self, contract: Contract) -> DataFrame:
         # Sorted, all are read before the first is evaluated: else the reader's process ends with each that fails.
-        records = read_shards(self._spark, self._source, 1).sortWithinPartitions("offset")
+        decoding = find_decoding(contract, analyze_contract(self._spark, contract))
+        records = read_shards(self._spark, self._source, 1, decoding).sortWithinPartitions("offset")
         poison = tuple(known for known in self._asked.poison if known.source.generation == self._generation)
         return records.transform(_evaluate(contract, poison))
 

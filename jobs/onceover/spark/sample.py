@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
+from onceover.lines.escapes import unescape_headers
 from onceover.model.batch_plan import plan_ranges
 from onceover.model.contract import Contract
 from onceover.model.measures import SKIPPED
@@ -108,16 +109,16 @@ def sample_topic(
         sums = [F.coalesce(F.sum(f"m_{each.name}"), F.lit(0)).alias(each.sql) for each in skips]
         skipped = read.where("reason IS NULL").agg(*sums).collect()[0].asDict() if sums else {}
         windows = {format_moment(from_ms(row["at"])): row["records"] for row in found}
-        first = F.min_by(F.struct("kafka_partition", "offset", "kafka_timestamp", "key", "value"), "offset").alias(
-            "first"
-        )
+        record = F.struct("kafka_partition", "offset", "kafka_timestamp", "key", "headers", "value")
+        first = F.min_by(record, "offset").alias("first")
         refused = read.where("reason IS NOT NULL").groupBy("reason").agg(F.count(F.lit(1)).alias("records"), first)
         reasons = []
         for row in refused.orderBy(F.desc("records"), "reason").collect():
-            p, offset, stamp, key, value = row["first"]
-            record = Record(KafkaPartition(facts.generation, p), offset, stamp, key, (), value)
-            error = explain_sql_failure(spark, contract, row["reason"], record, poison)
-            example = _find_times(spark, contract, row["reason"], record)
+            p, offset, stamp, key, headers, value = row["first"]
+            source_partition = KafkaPartition(facts.generation, p)
+            of_reason = Record(source_partition, offset, stamp, key, unescape_headers(bytes(headers)), value)
+            error = explain_sql_failure(spark, contract, row["reason"], of_reason, poison)
+            example = _find_times(spark, contract, row["reason"], of_reason)
             reasons.append(SampledReason(row["reason"], row["records"], error, find_remedy(row["reason"]), example))
         columns = ["kafka_partition", "offset", "kafka_timestamp", *name_values(contract)]
         newest = read.where("reason IS NULL").orderBy(F.desc("kafka_timestamp"), F.desc("offset")).limit(MAX_SHOWN)

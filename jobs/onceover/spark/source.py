@@ -28,13 +28,12 @@ from onceover.lines.frame import hash_records, join_head
 from onceover.model.digest import HALVES
 from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import OffsetRange
-from onceover.spark.plain_json import PLAIN, read_plain
+from onceover.spark.decoding import Decoding
 from onceover.spark.python_worker import freeze_modules
 
 SCHEMA: Final = from_arrow_schema(pa.schema([*READ, *((half, pa.int64()) for half in HALVES)]))
 _TEXTS: Final = [("value", pa.string()), ("head", pa.string())]
 _HEADED: Final = pa.schema([*(field for field in READ if field.name not in ("value", "headers")), *_TEXTS])
-HEADED: Final = from_arrow_schema(_HEADED)
 """What the contract's SQL sees of a record, its leader epoch, and the bytes of its line before VALUE. Both are strings
 of any bytes: Spark copies each binary value into an object wherever rows are made."""
 _SHARDS: Final = "onceover.shards"  # a local property of Spark, which tasks see
@@ -64,10 +63,10 @@ def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[Offse
     return spark.range(0, len(cut), 1, len(cut)).mapInArrow(read, SCHEMA)
 
 
-def read_shards(spark: SparkSession, source: KafkaSource, tasks: int, plain: pa.StructType | None = None) -> DataFrame:
-    """Return the records of the shards that `name_shards` names while an action runs, in the columns of HEADED, and a
-    row more for each shard, of the offset END_OFFSET, whose head is its `ShardRead`. So many tasks read them. With the
-    type of `plain` fields, a further column PLAIN holds them.
+def read_shards(spark: SparkSession, source: KafkaSource, tasks: int, decoding: Decoding) -> DataFrame:
+    """Return the records of the shards that `name_shards` names while an action runs, in the columns of _HEADED and of
+    the decoding, and a row more for each shard, of the offset END_OFFSET, whose head is its `ShardRead`. So many tasks
+    read them.
 
     An action raises the errors of reading, also for a shard of another generation than the source's.
     """
@@ -81,10 +80,9 @@ def read_shards(spark: SparkSession, source: KafkaSource, tasks: int, plain: pa.
             for batch in numbers:
                 for number in batch.column(0).to_pylist():
                     for shard in shards[number::tasks]:
-                        yield from _read_shard(reader, generation, columns, *shard)
+                        yield from _read_shard(reader, generation, decoding, *shard)
 
-    columns = _HEADED if plain is None else _HEADED.append(pa.field(PLAIN, plain))
-    return spark.range(0, tasks, 1, tasks).mapInArrow(read, from_arrow_schema(columns))
+    return spark.range(0, tasks, 1, tasks).mapInArrow(read, from_arrow_schema(_head_with(decoding)))
 
 
 @contextmanager
@@ -119,7 +117,7 @@ def _keep_reader(source: KafkaSource) -> Iterator[LogReader]:
 
 
 def _read_shard(
-    reader: LogReader, generation: str, columns: pa.Schema, own: str, kafka_partition: int, start: int, end: int
+    reader: LogReader, generation: str, decoding: Decoding, own: str, kafka_partition: int, start: int, end: int
 ) -> Iterator[pa.RecordBatch]:
     if own != generation:
         raise OffsetRangeError(f"a shard of generation {own} is none of topic {reader.source.topic!r} by its ID")
@@ -127,20 +125,25 @@ def _read_shard(
     for records in read_with_care(reader, kafka_partition, start, end):
         head = join_head(records, generation)
         read = read.add(records, head)
-        yield _add_head(records, head, columns)
+        yield from _add_head(records, head, decoding)
     ended = {"kafka_partition": kafka_partition, "offset": END_OFFSET, "kafka_timestamp": -1}
-    yield pa.RecordBatch.from_pylist([{**ended, "head": read.as_bytes()}], columns)
+    yield pa.RecordBatch.from_pylist([{**ended, "head": read.as_bytes()}], _head_with(decoding))
 
 
-def _add_head(records: pa.RecordBatch, head: pa.Array, columns: pa.Schema = _HEADED) -> pa.RecordBatch:
-    texts = [records.column("value").view(pa.string()), head.view(pa.string())]
-    arrays = [*(records.column(name) for name in _HEADED.names[:-2]), *texts]
-    if PLAIN in columns.names:
-        arrays.append(read_plain(records.column("value"), columns.field(PLAIN).type))
-    return pa.RecordBatch.from_arrays(arrays, schema=columns)
+def _head_with(decoding: Decoding) -> pa.Schema:
+    return pa.schema([*_HEADED, *decoding.fields])
 
 
-def add_shard_ends(records: DataFrame, generation: str) -> DataFrame:
+def _add_head(records: pa.RecordBatch, head: pa.Array, decoding: Decoding) -> Iterator[pa.RecordBatch]:
+    columns, start = _head_with(decoding), 0
+    for part, added in decoding.decode(records):
+        texts = [part.column("value").view(pa.string()), head.slice(start, len(part)).view(pa.string())]
+        start += len(part)
+        arrays = [*(part.column(name) for name in _HEADED.names[:-2]), *texts, *added]
+        yield pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+
+def add_shard_ends(records: DataFrame, generation: str, decoding: Decoding) -> DataFrame:
     """Return records of one generation that were read before, in the columns of SCHEMA, as `read_shards`
     returns those of Kafka: the records of each Kafka partition are a shard, which begins at the first."""
     first, last = F.min("offset"), F.max("offset")
@@ -153,13 +156,15 @@ def add_shard_ends(records: DataFrame, generation: str) -> DataFrame:
     )
     ends = records.groupBy("kafka_partition").agg(F.to_json(read).alias("head"))
     fixed = {"offset": F.lit(END_OFFSET).cast("bigint"), "kafka_timestamp": F.lit(-1).cast("bigint")}
-    ends = ends.withColumns(fixed | dict.fromkeys(("key", "value", "leader_epoch"), F.lit(None)))
+    decoded = (field.name for field in decoding.fields)
+    ends = ends.withColumns(fixed | dict.fromkeys(("key", "value", "leader_epoch", *decoded), F.lit(None)))
 
     def add_heads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield _add_head(batch, join_head(batch, generation))
+            yield from _add_head(batch, join_head(batch, generation), decoding)
 
-    return records.select(*READ.names).mapInArrow(add_heads, HEADED).unionByName(ends)
+    headed = from_arrow_schema(_head_with(decoding))
+    return records.select(*READ.names).mapInArrow(add_heads, headed).unionByName(ends)
 
 
 def _add_halves(records: pa.RecordBatch, generation: str) -> pa.RecordBatch:

@@ -10,13 +10,14 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from onceover.lines.escapes import escape_headers
 from onceover.model.contract import Contract
 from onceover.model.poison import SQL_FAILED, PoisonRecord
 from onceover.model.record import Record
 from onceover.spark.failure import summarize
 from onceover.spark.interpret import evaluate, name_values
 
-_SCHEMA = "kafka_timestamp BIGINT, key BINARY, value BINARY"
+_SCHEMA = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, headers BINARY, value BINARY"
 _CLASSED = re.compile(r"\[[A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*\] [^\n]+")
 """An error as Spark writes it: [CLASS.SUBCLASS] text SQLSTATE: ..."""
 _WIDTH = 300
@@ -47,5 +48,10 @@ def explain_sql_failure(
 
 def evaluate_record(spark: SparkSession, contract: Contract, column: str, record: Record) -> Any:
     """Return what one column of `name_values` is for the record. Raises Spark's own error where the SQL throws."""
-    row = (record.kafka_timestamp, *(None if part is None else bytearray(part) for part in (record.key, record.value)))
+    parts = (record.key, escape_headers(record.headers), record.value)
+    row = (record.source.kafka_partition, record.offset, record.kafka_timestamp, *map(_as_binary, parts))
     return spark.createDataFrame([row], _SCHEMA).transform(evaluate(contract, column)).collect()[0][0]
+
+
+def _as_binary(part: bytes | None) -> bytearray | None:
+    return None if part is None else bytearray(part)

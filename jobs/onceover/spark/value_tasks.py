@@ -90,7 +90,7 @@ def _evaluate(
     count = len(contracts.versions)
     for version in _list_versions(files, count):
         rows = _evaluate_version(rows, contracts, version, columns.types.names)
-    return rows.drop("place", *VALUE_FIELDS)
+    return rows.drop("place", "kafka_partition", *VALUE_FIELDS)
 
 
 def _evaluate_version(rows: DataFrame, contracts: Contracts, version: int, names: Sequence[str]) -> DataFrame:
@@ -101,7 +101,9 @@ def _evaluate_version(rows: DataFrame, contracts: Contracts, version: int, names
         F.when(F.col("place") % len(contracts.versions) == version - 1, F.col(name)).alias(name)
         for name in VALUE_FIELDS
     ]
-    given = rows.select(*(F.col(name).alias(f"of_{name}") for name in rows.columns), *inputs)
+    given = rows.select(
+        *(F.col(name).alias(f"of_{name}") for name in rows.columns), "kafka_partition", "offset", *inputs
+    )
     found = given.transform(interpret(contracts.versions[version - 1]))
     missing = set(names) - set(found.columns)
     return found.select(

@@ -191,14 +191,59 @@ def test_client_properties_are_passed_on_as_text(tmp_path: Path) -> None:
     assert kafka == {"security.protocol": "SSL", "fetch.min.bytes": "1", "socket.keepalive.enable": "true"}
 
 
-def test_a_contract_comes_back_from_its_definition() -> None:
-    contract = find("flights", PROJECT).contract
+def as_csv(layout: str) -> str:
+    """Return a pipeline of compressed CSV with that table."""
+    of_csv = 'format = "csv"\ncompression = "zstd"\nschema'
+    return f"{SMALLEST.replace('schema', of_csv, 1)}[contract.csv]\n{layout}\n"
+
+
+@pytest.mark.parametrize("text", [SMALLEST, as_csv('separator = ";"\nnull = "NULL"')])
+def test_a_contract_comes_back_from_its_definition(tmp_path: Path, text: str) -> None:
+    contract = read_pipeline(written(tmp_path, text)).contract
 
     again = Contract.from_definition(contract.definition())
 
     assert again == contract
     assert again.fingerprint() == contract.fingerprint()
     assert hash(again) == hash(contract)
+
+
+def test_fingerprint_stays_where_a_later_part_is_not_used(tmp_path: Path) -> None:
+    assert not {"csv", "compression"} & read_pipeline(written(tmp_path, SMALLEST)).contract.definition().keys()
+    of_csv = read_pipeline(written(tmp_path, as_csv("separator = '|'"))).contract
+    assert of_csv.definition()["csv"] == {"separator": "|", "quote": '"', "null": ""}
+
+
+@pytest.mark.parametrize(
+    ("layout", "mistake"),
+    [
+        ('separator = ""', "csv.separator: '' is not one character; write one, such as"),
+        ('separator = "||"', "csv.separator: '||' is not one character"),
+        (r'separator = "\n"', r"csv.separator: '\n' is not one character"),
+        (r'quote = "\u0000"', r"csv.quote: '\x00' is not one character"),
+        ("quote = ','", "csv.quote: is the separator too; take two characters"),
+        ("comma = ','", "csv.comma: unknown key"),
+    ],
+)
+def test_csv_table_is_checked(tmp_path: Path, layout: str, mistake: str) -> None:
+    (message,) = mistakes(tmp_path, as_csv(layout))
+
+    assert f"contract.{mistake}" in message
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_csv_table_belongs_to_csv(tmp_path: Path, form: str) -> None:
+    text = as_csv("").replace('format = "csv"', f'format = "{form}"')
+
+    assert f'contract.csv: format is {form}; take the table out, or set format = "csv"' in mistakes(tmp_path, text)[0]
+
+
+def test_csv_and_compression_are_as_written(tmp_path: Path) -> None:
+    assert (
+        "contract.schema: missing, and format is csv"
+        in mistakes(tmp_path, as_csv("").replace('schema = "paid_at STRING"', ""))[0]
+    )
+    assert "'zst' is not one of none, gzip, zstd" in mistakes(tmp_path, as_csv("").replace('"zstd"', '"zst"'))[0]
 
 
 def test_fingerprint_changes_with_sql_and_not_with_policy(tmp_path: Path) -> None:

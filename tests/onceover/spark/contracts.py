@@ -15,11 +15,13 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from onceover.config.mistakes import MistakesError
 from onceover.config.pipeline_file import read_pipeline
 from onceover.config.pipelines import find
+from onceover.lines.escapes import escape_headers
 from onceover.model.contract import Contract, Key
 from onceover.model.measures import Measure
 from onceover.spark.contract_check import analyze_contract, check_contract
+from onceover.spark.decoding import DOCUMENT, DOCUMENT_FAULT, HEADER_MAP, find_decoding
 from onceover.spark.interpret import interpret
-from onceover.spark.plain_json import PLAIN, make_plain_type, read_plain
+from onceover.spark.plain_json import PLAIN
 
 FLIGHTS = find("flights", Path(__file__).parents[3]).contract
 NOON = 1_357_041_600_000  # 2013-01-01T12:00:00Z
@@ -50,6 +52,7 @@ last_note = { max = "value.note" }
 horizon = "1d"
 skew = "none"
 """
+_DECODED = (HEADER_MAP, DOCUMENT, DOCUMENT_FAULT, PLAIN)
 SCHEMA = "kafka_partition int, offset bigint, kafka_timestamp bigint, key binary, headers binary, value binary"
 
 
@@ -86,9 +89,10 @@ def make_measured(operation: str, sql: str, **changed: Any) -> Contract:
 
 
 def make_records(spark: SparkSession, values: Sequence[bytes | None], **column: Any) -> DataFrame:
-    """Return a record a value, in one Spark partition and so in order; `column` sets kafka_timestamp or key of all."""
-    stamp, key = column.get("kafka_timestamp", NOON), column.get("key")
-    rows = [(0, n, stamp, key, bytearray(), None if v is None else bytearray(v)) for n, v in enumerate(values)]
+    """Return a record a value, in one Spark partition and so in order; `column` sets kafka_timestamp, key or headers of
+    all."""
+    stamp, key, headers = column.get("kafka_timestamp", NOON), column.get("key"), escape_headers(column.get("headers"))
+    rows = [(0, n, stamp, key, bytearray(headers), None if v is None else bytearray(v)) for n, v in enumerate(values)]
     return spark.createDataFrame(rows, SCHEMA).coalesce(1)
 
 
@@ -98,7 +102,7 @@ def interpret_values(
     """Return what becomes of these values, which is the same where they come as ingest reads them."""
     records = make_records(spark, values, **column)
     rows, as_read = (
-        given.transform(interpret(contract)).drop("value", PLAIN).orderBy("offset").collect()
+        given.transform(interpret(contract)).drop("value", *_DECODED).orderBy("offset").collect()
         for given in (records, read_as_ingest(records, contract))
     )
     for row in rows:
@@ -108,21 +112,20 @@ def interpret_values(
 
 
 def read_as_ingest(records: DataFrame, contract: Contract) -> DataFrame:
-    """Make a string of each value, and add the fields of those that are plain, each read alone: one that is not would
-    hide the others."""
-    kind = make_plain_type(analyze_contract(records.sparkSession, contract).schema)
+    """Make a string of each value, and add what ingest decodes, each record alone: a value that is not plain would hide
+    the others."""
+    decoding = find_decoding(contract, analyze_contract(records.sparkSession, contract), plain=True)
     fields = [
         pa.field("value", pa.string()) if each.name == "value" else each for each in to_arrow_schema(records.schema)
     ]
-    schema = pa.schema([*fields, (PLAIN, kind)] if kind else fields)
+    schema = pa.schema([*fields, *decoding.fields])
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            values = batch.column("value")
-            arrays = [each.view(field.type) for each, field in zip(batch.columns, fields, strict=True)]
-            if kind:
-                arrays.append(pa.concat_arrays([read_plain(values.slice(n, 1), kind) for n in range(len(values))]))
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        singles = (batch.slice(n, 1) for batch in batches for n in range(len(batch)))
+        for single in singles:
+            for part, added in decoding.decode(single):
+                arrays = [each.view(field.type) for each, field in zip(part.columns, fields, strict=True)]
+                yield pa.RecordBatch.from_arrays([*arrays, *added], schema=schema)
 
     return records.mapInArrow(read, from_arrow_schema(schema))
 

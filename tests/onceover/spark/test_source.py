@@ -15,6 +15,7 @@ from onceover.kafka.topic import derive_generation
 from onceover.lines.frame import hash_records
 from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.spark.decoding import Decoding
 from onceover.spark.source import SCHEMA, add_shard_ends, name_shards, read_ranges, read_shards
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def test_shards_are_read_to_their_ends_by_one_query(spark: SparkSession, broker:
     for kafka_partition in (0, 1):
         broker.produce(topic, [b"%d-%d" % (kafka_partition, i) for i in range(10)], kafka_partition)
     source = broker.source(topic)
-    query = read_shards(spark, source, tasks)
+    query = read_shards(spark, source, tasks, Decoding())
     for bounds in ([(0, 2, 5), (1, 0, 10), (0, 5, 9), (1, 10, 10)], [(1, 9, 10)]):
         shards = [shard for shard in make_ranges(source, *bounds) if len(shard)]
         with name_shards(spark, shards):
@@ -89,7 +90,7 @@ def test_shards_are_read_to_their_ends_by_one_query(spark: SparkSession, broker:
 def test_shard_of_another_generation_fails_its_task(spark: SparkSession, broker: Broker, topic: str) -> None:
     shards = [OffsetRange(KafkaPartition("00000000", 0), 0, 1)]
     with name_shards(spark, shards), pytest.raises(PySparkException, match="is none of topic"):
-        read_shards(spark, broker.source(topic), 1).collect()
+        read_shards(spark, broker.source(topic), 1, Decoding()).collect()
 
 
 @pytest.mark.spark
@@ -100,7 +101,7 @@ def test_records_that_were_read_before_end_like_a_shard(spark: SparkSession) -> 
         "CAST(id + 1 AS INT) AS leader_epoch",
         *(f"CAST(NULL AS BINARY) AS {name}" for name in ("key", "headers", "value")),
     ).selectExpr("*", *halves.split(", "))  # fmt: skip
-    rows = add_shard_ends(records, "00c0ffee").collect()
+    rows = add_shard_ends(records, "00c0ffee", Decoding()).collect()
     ends = [parse_shard(row.head.encode()) for row in rows if row.offset == END_OFFSET]
     assert sorted(ends, key=lambda end: end.kafka_partition) == [
         ShardRead(0, 6, Digest(2, 28, 42, 56, 70), 1, {-1: (6, 8)}),
