@@ -9,8 +9,18 @@ from tests.docs.pages import DOCS, PAGES, Page, read
 
 WIDTH = 120
 NAMES = (
-    *("architecture", "backup", "benchmarks", "concepts", "decisions", "deployment", "development", "maintenance"),
-    *("observability", "offsets", "operations", "pace", "page", "pipeline-reference", "raw-format", "raw-stores"),
+    *("architecture", "backup", "benchmarks", "concepts", "decisions", "deployment", "development", "formats"),
+    *(
+        "maintenance",
+        "observability",
+        "offsets",
+        "operations",
+        "pace",
+        "page",
+        "pipeline-reference",
+        "raw-format",
+        "raw-stores",
+    ),
     *("runbook", "security", "sinks", "values"),
 )
 

@@ -97,6 +97,7 @@ def test_reference_explains_every_ingest_key_that_is_read() -> None:
     ("heading", "table"),
     [
         ("[contract]", pipeline_tables.ContractTable),
+        ("[contract.csv]", pipeline_tables.CsvTable),
         ("[contract.bounds]", pipeline_tables.BoundsTable),
         ("[ingest]", pipeline_tables.IngestTable),
         ("[storage]", pipeline_tables.StorageTable),
@@ -107,7 +108,7 @@ def test_reference_has_every_key_with_its_default(heading: str, table: Any) -> N
     defaults = {
         field.alias: "required" if field.is_required() else field.default
         for field in table.__pydantic_fields__.values()
-        if field.alias not in ("keys", "measures", "bounds")  # they have sections of their own
+        if field.alias not in ("keys", "measures", "bounds", "csv")  # they have sections of their own
     }
     section = re.split(r"^###? ", REFERENCE.section(heading), flags=re.MULTILINE)[0]
     shown = {key.strip("`"): default.strip("`") for key, default, _ in rows(section)}
@@ -116,7 +117,7 @@ def test_reference_has_every_key_with_its_default(heading: str, table: Any) -> N
     assert [key for key in defaults if f"{key} = " not in example] == []
     for key, default in defaults.items():
         text = shown[key].strip('"')
-        accepted = {text, parse_duration(text), *({None, ""} if text == "none" else ())}
+        accepted = {text, text.strip("'"), parse_duration(text), *({None, ""} if text == "none" else ())}
         accepted |= {int(text)} if text.isdecimal() else {()} if text == "[]" else set()
         accepted |= {text == "true"} if text in ("true", "false") else set()
         accepted |= {None} if key == "schema" else {""} if key == "group" else set()  # by the format; by the name

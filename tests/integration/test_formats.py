@@ -78,7 +78,7 @@ def test_compressed_csv_with_headers_is_counted_and_proved(lanes: Lanes) -> None
 
 
 @pytest.mark.rare
-def test_codec_changes_by_a_cutover_and_what_was_refused_is_released(lanes: Lanes) -> None:
+def test_codec_changes_at_a_cutover_and_refused_are_released(lanes: Lanes) -> None:
     lane = lanes(TRIPS, partitions=2)
     of_zstd = zstandard.ZstdCompressor().compress
     for kafka_partition in (0, 1):
