@@ -9,7 +9,7 @@ from tests.integration.program import as_json, run
 
 from onceover.context import open_ledger
 from onceover.kafka import TopicFacts
-from onceover.spark.sample import plan_sample
+from onceover.kafka.last_offsets import plan_sample
 
 pytestmark = pytest.mark.stack
 

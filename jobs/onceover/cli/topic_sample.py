@@ -9,13 +9,14 @@ from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import HungSparkError, OnceoverError, PoisonRecordError, TerminalError
 from onceover.ingest.micro_batch import attempt
 from onceover.kafka import Topic, TopicFacts
+from onceover.kafka.last_offsets import plan_sample
 from onceover.kafka.reader import KafkaSource
 from onceover.model.pipeline import Pipeline
 from onceover.model.poison import PoisonRecord
 from onceover.spark.hang_watch import end_hung_spark
 from onceover.spark.poison_probe import ProbeRequest
 from onceover.spark.poison_search import search
-from onceover.spark.sample import TopicSample, plan_sample, sample_topic
+from onceover.spark.sample import TopicSample, sample_topic
 
 
 def take_sample(spark: Any, pipeline: Pipeline, most: int) -> TopicSample:

@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from onceover.kafka import TopicFacts
+from onceover.kafka.last_offsets import plan_sample
 from onceover.kafka.reader import KafkaSource
 from onceover.lines.escapes import unescape_headers
-from onceover.model.batch_plan import plan_ranges
 from onceover.model.contract import Contract
 from onceover.model.measures import SKIPPED
-from onceover.model.offsets import KafkaPartition, OffsetRange, subtract
+from onceover.model.offsets import KafkaPartition, subtract
 from onceover.model.poison import PoisonRecord
 from onceover.model.record import Record
 from onceover.model.window import format_moment, from_ms
@@ -73,14 +73,6 @@ class TopicSample:
     @property
     def quarantined(self) -> int:
         return sum(each.records for each in self.reasons)
-
-
-def plan_sample(facts: TopicFacts, most: int) -> tuple[OffsetRange, ...]:
-    """Return the last offsets of each Kafka partition, together at most `most`, shared as a batch's are."""
-    held = {p: facts.end[p] - facts.earliest[p] for p in facts.end}
-    shares = plan_ranges(facts.generation, dict.fromkeys(held, 0), held, most)
-    ends = [facts.end[share.source.kafka_partition] for share in shares]
-    return tuple(OffsetRange(share.source, end - len(share), end) for share, end in zip(shares, ends, strict=True))
 
 
 def sample_topic(

@@ -1,0 +1,95 @@
+"""`onceover pipelines init`: a first TOML for a topic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onceover.cli.arguments import complete_name, option
+from onceover.cli.command import command
+from onceover.cli.output import Answer, get_stderr
+from onceover.config.endpoints import address, pipelines_folder
+from onceover.config.pipeline_draft import draft_pipeline
+from onceover.config.pipelines import find
+from onceover.errors import ConfigurationError, UsageError
+from onceover.kafka import Topic
+from onceover.kafka.guarded_read import read_range
+from onceover.kafka.last_offsets import plan_sample
+from onceover.kafka.reader import KafkaSource
+from onceover.model.pipeline import NAME, NAME_RULE
+
+TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="A topic that holds records.")]
+Name = Annotated[
+    str | None, option("--name", "NAME", "The pipeline's name. Default: the topic's, as far as it can be.")
+]
+Records = Annotated[int, option("--records", "N", "Look at so many of the last records.", min=1, max=10_000)]
+Like = Annotated[
+    str | None,
+    option(
+        "--like", "PIPELINE", "Connect to Kafka as that pipeline does, and copy [kafka].", autocompletion=complete_name
+    ),
+]
+
+
+@command(
+    "onceover pipelines init payments",
+    "onceover pipelines init Shop.Orders --name orders --like payments",
+    codes={0: "the TOML is written"},
+)
+def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Like = None) -> Answer:
+    """Write a first TOML for a topic, from its last records: format, schema, event time, keys and measures.
+
+    What is a guess is marked so in the file. Never writes over a file.
+    """
+    name = name or re.sub(r"[^a-z0-9_]+", "_", topic.lower()).lstrip("_0123456789")[:41]
+    if not NAME.fullmatch(name):
+        raise UsageError(f"--name: {name!r} cannot be a pipeline's name; take {NAME_RULE}")
+    properties: Mapping[str, str] = find(like).kafka if like else {}
+    path = pipelines_folder() / f"{name}.toml"
+    if path.exists():
+        raise UsageError(f"{path} is there already; take another --name")
+    values, stamps = _read_last(topic, records, properties)
+    draft = draft_pipeline(topic, values, stamps, properties)
+    _write(path, draft.toml)
+    return Answer(
+        {"pipeline": name, "file": str(path), "toml": draft.toml, "doubts": draft.doubts},
+        [
+            draft.toml.rstrip(),
+            "",
+            *draft.doubts,
+            f"{path} is written; decide on its guesses, then `onceover pipelines check {name} --sample 100`",
+        ],
+    )
+
+
+def _read_last(topic: str, most: int, properties: Mapping[str, str]) -> tuple[list[bytes | None], list[int]]:
+    """Return the values of the topic's last records, and Kafka's times in ms."""
+    bootstrap, isolation = address("kafka"), "read_committed"
+    with (
+        closing(Topic(bootstrap, topic, isolation, properties)) as opened,
+        get_stderr().status("Reading the topic ..."),
+    ):
+        facts = opened.facts()
+        source = KafkaSource(bootstrap, topic, facts.topic_id, isolation, properties)
+        batches = [
+            batch
+            for cut in plan_sample(facts, most)
+            for batch in read_range(source, cut.source.kafka_partition, cut.start, cut.end)
+        ]
+    values = [value for batch in batches for value in batch.column("value").to_pylist()]
+    return values, [stamp for batch in batches for stamp in batch.column("kafka_timestamp").to_pylist()]
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        with path.open("x") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise UsageError(f"{path} is there already; take another --name") from error
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written ({error.strerror}); write in its folder first") from error
