@@ -158,6 +158,8 @@ JOBS: Final = (
     Step("onceover pipelines check flights --sample 100", r"of the last [0-9]+ records?, [0-9]+ fit "),
     Step("onceover ingest payments", r"payments batch \d+: 1 records", until=r"payments batch \d+:", before=pay),
     Step("onceover windows payments", r"1 window: 1 open"),
+    Step("onceover pipelines init payments --name drafted",
+         r'event_time = "value.paid_at"(?s:.*)drafted.toml is written; decide on its guesses'),
     Step("onceover stack up zookeeper hbase", r"zookeeper .*127\.0\.0\.1:\d+(?s:.*)hbase .*127\.0\.0\.1:\d+"),
     *(Step(f"airflow connections add spark_default --conn-type spark --conn-host {more}",
            r"Successfully added .*spark_default", before=forget_connections)

@@ -46,7 +46,7 @@ class Draft:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Content:
     """What the values are: `rows` are the objects of json and csv, None for other values."""
 
     format: str
@@ -92,7 +92,7 @@ def draft_pipeline(
     return Draft("\n".join(lines) + "\n", tuple(found.doubts))
 
 
-def _write_event_time(found: _Found, times: Sequence[EventTime]) -> Iterator[str]:
+def _write_event_time(found: _Content, times: Sequence[EventTime]) -> Iterator[str]:
     if not times:
         yield 'event_time = "kafka_timestamp"  # guess: no field has a time in nearly every record'
         found.doubts.append("No field has a time in nearly every record: event time is Kafka's.")
@@ -132,7 +132,7 @@ def _count_groups(each: Field) -> int:
     )
 
 
-def _write_bounds(found: _Found, times: Sequence[EventTime]) -> Iterator[str]:
+def _write_bounds(found: _Content, times: Sequence[EventTime]) -> Iterator[str]:
     unbounded = [name for time in times for name in _find_unbounded(time)]
     if unbounded:
         yield "[contract.bounds]"
@@ -167,14 +167,14 @@ def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _find_format(topic: str, values: Sequence[bytes]) -> _Found:
+def _find_format(topic: str, values: Sequence[bytes]) -> _Content:
     for codec in COMPRESSIONS:
         plain = [_decompress(value, codec) for value in values]
         if codec == "none" or sum(each is not None for each in plain) >= _SAME_FORMAT * len(values):
             found = _read_values(topic, [each or b"" for each in plain], codec)
             if found.format != "binary":
                 return found
-    return _Found("binary", "none", doubts=["The values are bytes of no known format: read them by substring and hex."])
+    return _Content("binary", "none", doubts=["The values are bytes of no known format: read them by substring and hex."])
 
 
 def _decompress(value: bytes, codec: str) -> bytes | None:
@@ -184,7 +184,7 @@ def _decompress(value: bytes, codec: str) -> bytes | None:
         return None
 
 
-def _read_values(topic: str, values: Sequence[bytes], codec: str) -> _Found:
+def _read_values(topic: str, values: Sequence[bytes], codec: str) -> _Content:
     least = _SAME_FORMAT * len(values)
     framed = [each for each in values if len(each) >= 5 and each[:2] == b"\0\0" and each[2:5] != b"\0\0\0"]
     if len(framed) >= least:
@@ -195,10 +195,10 @@ def _read_values(topic: str, values: Sequence[bytes], codec: str) -> _Found:
         )
     objects = [_read_object(value) for value in values]
     if sum(each is not None for each in objects) >= least and any(map(infer_type, list_columns(objects).values())):
-        return _Found("json", codec, objects)
+        return _Content("json", codec, objects)
     texts = [_read_text(value) for value in values]
     if sum(text is not None for text in texts) < least:
-        return _Found("binary", codec)
+        return _Content("binary", codec)
     for separator in _SEPARATORS:
         rows = [_split(text, separator) for text in texts]
         lengths = [len(row) for row in rows if row]
@@ -206,8 +206,8 @@ def _read_values(topic: str, values: Sequence[bytes], codec: str) -> _Found:
         if usual > 1 and lengths.count(usual) >= least:
             named = [dict(_name_fields(row)) if row and len(row) == usual else None for row in rows]
             doubts = ["CSV does not name its fields: rename c1, c2 and so on, in the schema and in the SQL."]
-            return _Found("csv", codec, named, separator, doubts)
-    return _Found("text", codec, doubts=["The values are text: read event time, keys and measures from it by SQL."])
+            return _Content("csv", codec, named, separator, doubts)
+    return _Content("text", codec, doubts=["The values are text: read event time, keys and measures from it by SQL."])
 
 
 def _read_object(value: bytes) -> Mapping[str, Any] | None:

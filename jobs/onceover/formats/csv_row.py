@@ -16,6 +16,7 @@ from onceover.model.record import LARGEST_RECORD
 Kind = Literal["string", "number", "boolean"]
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_QUOTE: Final = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` makes an encoder each time
 _LONGEST_NUMBER: Final = 1_000
 """Characters: Spark's reader takes no longer number."""
 
@@ -35,7 +36,7 @@ class CsvReader:
     def __init__(self, layout: CsvLayout, fields: Sequence[CsvField]) -> None:
         csv.field_size_limit(LARGEST_RECORD)
         self._layout, self._kinds = layout, [field.kind for field in fields]
-        self._names = [json.dumps(field.name) for field in fields]
+        self._names = [_QUOTE(field.name) for field in fields]
 
     def read(self, value: bytes) -> bytes:
         """Return the JSON object of a value that is one row, with or without a line's end. Raises UndecodableError for
@@ -62,4 +63,4 @@ class CsvReader:
             return text
         if kind == "boolean" and text in ("true", "false"):
             return text
-        return json.dumps(text, ensure_ascii=False)
+        return _QUOTE(text)

@@ -59,7 +59,7 @@ def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Li
     return Answer(
         {"pipeline": name, "file": str(path), "toml": draft.toml, "doubts": draft.doubts},
         [
-            draft.toml.rstrip(),
+            *draft.toml.splitlines(),
             "",
             *draft.doubts,
             f"{path} is written; decide on its guesses, then `onceover pipelines check {name} --sample 100`",
