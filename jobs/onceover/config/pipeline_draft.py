@@ -50,9 +50,10 @@ class _Content:
     """What the values are: `rows` are the objects of json and csv, None for other values."""
 
     format: str
-    compression: str
     rows: Sequence[Mapping[str, Any] | None] = ()
     separator: str = ","
+    compression: str = "none"
+    wire_format: str = "none"
     doubts: list[str] = field(default_factory=list)
 
 
@@ -82,6 +83,7 @@ def draft_pipeline(
         "window_minutes = 5  # guess",
         f"format = {_quote(found.format)}",
         *([f"compression = {_quote(found.compression)}"] if found.compression != "none" else []),
+        *([f"wire_format = {_quote(found.wire_format)}"] if found.wire_format != "none" else []),
         *(['schema = """', ",\n".join(f"  {_quote(each)[1:-1]}" for each in schema), '"""'] if schema else []),
         *_write_event_time(found, times),
         *(["[contract.csv]", f"separator = {_quote(found.separator)}"] if found.format == "csv" else []),
@@ -171,10 +173,27 @@ def _find_format(topic: str, values: Sequence[bytes]) -> _Content:
     for codec in COMPRESSIONS:
         plain = [_decompress(value, codec) for value in values]
         if codec == "none" or sum(each is not None for each in plain) >= _SAME_FORMAT * len(values):
-            found = _read_values(topic, [each or b"" for each in plain], codec)
+            found = _read_framed(topic, [each or b"" for each in plain])
             if found.format != "binary":
+                found.compression = codec
                 return found
-    return _Content("binary", "none", doubts=["The values are bytes of no known format: read them by substring and hex."])
+    return _Content("binary", doubts=["The values are bytes of no known format: read them by substring and hex."])
+
+
+def _read_framed(topic: str, values: Sequence[bytes]) -> _Content:
+    framed = [each for each in values if len(each) >= 5 and each[:2] == b"\0\0" and each[2:5] != b"\0\0\0"]
+    if len(framed) < _SAME_FORMAT * len(values):
+        return _read_values(values)
+    found = _read_values([value[5:] for value in framed])
+    if found.format != "json":
+        numbers = ", ".join(map(str, sorted({int.from_bytes(value[1:5]) for value in framed})[:5]))
+        raise WireFormatError(
+            f"the values of topic {topic} are in Confluent's wire format, schema IDs {numbers}, and no JSON: probably "
+            "Avro or Protobuf, which no contract reads; docs/formats.md says what to do"
+        )
+    found.wire_format = "confluent"
+    found.rows = [_read_object(value[5:]) for value in values]
+    return found
 
 
 def _decompress(value: bytes, codec: str) -> bytes | None:
@@ -184,21 +203,14 @@ def _decompress(value: bytes, codec: str) -> bytes | None:
         return None
 
 
-def _read_values(topic: str, values: Sequence[bytes], codec: str) -> _Content:
+def _read_values(values: Sequence[bytes]) -> _Content:
     least = _SAME_FORMAT * len(values)
-    framed = [each for each in values if len(each) >= 5 and each[:2] == b"\0\0" and each[2:5] != b"\0\0\0"]
-    if len(framed) >= least:
-        numbers = ", ".join(map(str, sorted({int.from_bytes(value[1:5]) for value in framed})[:5]))
-        raise WireFormatError(
-            f"the values of topic {topic} are in Confluent's wire format, schema IDs {numbers}; docs/formats.md says "
-            "how to read them"
-        )
     objects = [_read_object(value) for value in values]
     if sum(each is not None for each in objects) >= least and any(map(infer_type, list_columns(objects).values())):
-        return _Content("json", codec, objects)
+        return _Content("json", objects)
     texts = [_read_text(value) for value in values]
     if sum(text is not None for text in texts) < least:
-        return _Content("binary", codec)
+        return _Content("binary")
     for separator in _SEPARATORS:
         rows = [_split(text, separator) for text in texts]
         lengths = [len(row) for row in rows if row]
@@ -206,8 +218,8 @@ def _read_values(topic: str, values: Sequence[bytes], codec: str) -> _Content:
         if usual > 1 and lengths.count(usual) >= least:
             named = [dict(_name_fields(row)) if row and len(row) == usual else None for row in rows]
             doubts = ["CSV does not name its fields: rename c1, c2 and so on, in the schema and in the SQL."]
-            return _Content("csv", codec, named, separator, doubts)
-    return _Content("text", codec, doubts=["The values are text: read event time, keys and measures from it by SQL."])
+            return _Content("csv", named, separator, doubts=doubts)
+    return _Content("text", doubts=["The values are text: read event time, keys and measures from it by SQL."])
 
 
 def _read_object(value: bytes) -> Mapping[str, Any] | None:

@@ -19,7 +19,7 @@ from onceover.config.kafka_properties import explain_bad_value, explain_refusal
 from onceover.config.mistakes import suggest_name
 from onceover.config.raw_stores import list_raw_stores
 from onceover.model.batch_plan import SHARDING
-from onceover.model.contract import COMPRESSIONS
+from onceover.model.contract import COMPRESSIONS, WIRE_FORMATS
 from onceover.model.measures import OPERATIONS, SKIPPED
 from onceover.model.pipeline import NAME, NAME_RULE, OFFSET_STORES, SINKS
 from onceover.model.window import DAY_MINUTES, is_window_length
@@ -242,6 +242,7 @@ class ContractTable:
     measures: Measures
     format: Annotated[Text, _require_one_of(("json", "csv", "text", "binary"))] = "json"
     compression: Annotated[Text, _require_one_of(COMPRESSIONS)] = "none"
+    wire_format: Annotated[Text, _require_one_of(WIRE_FORMATS)] = "none"
     csv: Annotated[CsvTable, BeforeValidator(_require_csv)] = Field(default_factory=CsvTable)
     schema: Schema = Field(default=None, validate_default=True)
     required: Annotated[tuple[Text, ...], AfterValidator(_require_distinct), AfterValidator(_require_fields)] = ()

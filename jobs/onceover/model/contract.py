@@ -24,6 +24,7 @@ class Key:
 
 
 COMPRESSIONS = ("none", "gzip", "zstd", "snappy", "lz4")
+WIRE_FORMATS = ("none", "confluent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Contract:
     skew_ms: int | None
     on_null: str = "quarantine"
     compression: str = "none"
+    wire_format: str = "none"
     csv: CsvLayout | None = None
 
     @property
@@ -71,7 +73,7 @@ class Contract:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for `to_plain`, without later ones that a contract does without: so that its fingerprint
         stays."""
-        later = {"compression": "none", "csv": None}
+        later = {"compression": "none", "wire_format": "none", "csv": None}
         values = ((each.name, getattr(self, each.name)) for each in fields(self))
         return {name: value for name, value in values if name not in later or value != later[name]}
 

@@ -1,6 +1,6 @@
 """What tasks in Python read of records for a contract's SQL, in columns of their own: Spark reads the rest.
 
-    headers -> HEADER_MAP         value -decompressed-> -CSV as JSON-> DOCUMENT, or DOCUMENT_FAULT         -> PLAIN
+    headers -> HEADER_MAP     value -decompressed, unframed, CSV as JSON-> DOCUMENT, or DOCUMENT_FAULT -> PLAIN
 
 Ingest's tasks decode what they have just read from Kafka; records from elsewhere take one more turn through Python.
 Raw has what Kafka had.
@@ -20,6 +20,7 @@ from pyspark.sql.types import BooleanType, DataType, NumericType, StructType
 from onceover.formats import header_map
 from onceover.formats.compression import decompress
 from onceover.formats.csv_row import CsvField, CsvReader, Kind
+from onceover.formats.framed import read_payload
 from onceover.formats.undecodable import UndecodableError
 from onceover.model.contract import Contract, CsvLayout
 from onceover.spark.contract_check import CheckedContract
@@ -39,13 +40,14 @@ class Decoding:
 
     has_headers: bool = False
     compression: str = "none"
+    wire_format: str = "none"
     csv: CsvLayout | None = None
     csv_fields: tuple[CsvField, ...] = ()
     plain: pa.StructType | None = None
 
     @property
     def has_document(self) -> bool:
-        return self.csv is not None or self.compression != "none"
+        return self.csv is not None or self.compression != "none" or self.wire_format != "none"
 
     @property
     def fields(self) -> list[pa.Field]:
@@ -85,6 +87,8 @@ class Decoding:
             try:
                 if document is not None and self.compression != "none":
                     document = decompress(document, self.compression)
+                if document is not None and self.wire_format != "none":
+                    document = read_payload(document)
                 if document is not None and rows:
                     document = rows.read(document)
             except UndecodableError as error:
@@ -104,6 +108,7 @@ def find_decoding(contract: Contract, checked: CheckedContract, *, plain: bool =
     return Decoding(
         checked.uses_headers,
         contract.compression,
+        contract.wire_format,
         contract.csv,
         fields if contract.csv else (),
         make_plain_type(checked.schema) if plain else None,

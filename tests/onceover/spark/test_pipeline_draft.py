@@ -167,11 +167,17 @@ def test_any_bytes_make_a_toml_or_are_named(tmp_path: Path, values: list[bytes])
 
 
 def test_wire_format_and_empty_topics_are_named() -> None:
-    with pytest.raises(WireFormatError, match="Confluent's wire format, schema IDs 7, 9; docs"):
+    with pytest.raises(WireFormatError, match="Confluent's wire format, schema IDs 7, 9, and no JSON"):
         draft([b"\0\0\0\0\x07abc", b"\0\0\0\0\x09{}"])
     for nothing in ([], [None]):
         with pytest.raises(TerminalError, match="topic t has no record with a value"):
             draft(nothing)
+
+
+def test_json_of_a_schema_registry_is_drafted(tmp_path: Path) -> None:
+    contract = load(tmp_path, draft([b'\0\0\0\0\x07{"a":1}', b'\0\0\0\0\x08{"a":2}', None]))
+
+    assert (contract.format, contract.wire_format, contract.schema.strip()) == ("json", "confluent", "a BIGINT")
 
 
 def test_values_nested_without_end_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
 
 import pytest
@@ -37,7 +38,26 @@ def test_value_in_confluents_wire_format_is_named(spark: SparkSession) -> None:
     assert find_remedy(f"{framed}7")
     assert find_remedy(NO_OBJECT) is None
 
-    text = "CAST(substring(value, 6) AS STRING)"  # what the remedy says
-    binary = make_keyed(f"get_json_object({text}, '$.a')", format="binary", schema="")
-    (row,) = interpret_values(spark, binary, [json_schema])
-    assert (row.reason, row.k_it) == (None, "1")
+
+def test_json_is_read_from_what_follows_the_schemas_id(spark: SparkSession) -> None:
+    contract = make_keyed("value.a", wire_format="confluent")
+    head = b"\x00\x00\x00\x00\x07"
+    values = [head + b'{"a":1}', head + b'{"a":"x"}', b'{"a":1}', head[:4], head, b"\x01" + head[1:] + b"{}", b"", None]
+
+    rows = interpret_values(spark, contract, values)
+
+    no_frame = "unparseable: not in Confluent's wire format"
+    assert rows[0].k_it == 1
+    assert [row.reason for row in rows] == [
+        *(None, "unparseable: field a is no INT", no_frame, no_frame, NO_OBJECT, no_frame, no_frame, "tombstone")
+    ]
+
+
+def test_other_formats_are_read_from_the_payload_too(spark: SparkSession) -> None:
+    value = b"\x00\x00\x00\x00\x07\xff"
+    binary = make_keyed("hex(value)", format="binary", schema="", wire_format="confluent")
+
+    assert [row.k_it for row in interpret_values(spark, binary, [value])] == ["FF"]
+    packed = make_keyed("value", format="text", schema="", wire_format="confluent", compression="gzip")
+    (row,) = interpret_values(spark, packed, [gzip.compress(value[:5] + b"ok")])
+    assert row.k_it == "ok"
