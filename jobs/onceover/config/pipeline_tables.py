@@ -230,7 +230,7 @@ class BoundsTable:
 @dataclass(config=_CONFIG)
 class CsvTable:
     separator: Character = ","
-    quote: Annotated[Character, AfterValidator(_reject_separator)] = '"'
+    quote: Annotated[Character, AfterValidator(_reject_separator)] = Field(default='"', validate_default=True)
     null: str = ""
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import zstandard
 
-from onceover.formats.undecodable import UndecodableError
+from onceover.formats.undecodable import LARGEST, UndecodableError
 
-LARGEST: Final = 8 * 1024 * 1024
-"""Bytes of a value after decompression: a value of some kilobytes may say that it has gigabytes."""
-_ZSTD_SLICE: Final = 256
-"""Bytes that make 8 MiB at most: a block of 4 bytes makes 128 KiB."""
+_SLICE: Final = 256
+"""Bytes that make 8 MiB at most: a block of zstd makes 128 KiB of 4 bytes."""
 
 
 def decompress(value: bytes, codec: str) -> bytes:
@@ -33,27 +31,25 @@ def decompress(value: bytes, codec: str) -> bytes:
 
 
 def _read_gzip(value: bytes) -> bytes:
-    parts: list[bytes] = []
-    while value or not parts:
-        member = zlib.decompressobj(wbits=31)
-        parts.append(member.decompress(value, LARGEST + 1))
-        if sum(map(len, parts)) > LARGEST:
-            break
-        if not member.eof:
-            raise ValueError("cut off")
-        value = member.unused_data
-    return b"".join(parts)
+    return _read_frames(value, lambda: zlib.decompressobj(wbits=31))
 
 
 def _read_zstd(value: bytes) -> bytes:
+    return _read_frames(value, _ZSTD.decompressobj)
+
+
+def _read_frames(value: bytes, begin: Callable[[], Any]) -> bytes:
+    """Decompress slice by slice, so that a bomb makes no more than one too many, and what is left behind a frame is
+    copied once."""
     parts: list[bytes] = []
     size, at, frame = 0, 0, None
     while (at < len(value) or not parts) and size <= LARGEST:
-        frame = frame or _ZSTD.decompressobj()
-        parts.append(frame.decompress(value[at : at + _ZSTD_SLICE]))
-        size, at = size + len(parts[-1]), at + _ZSTD_SLICE
+        frame = frame or begin()
+        taken = value[at : at + _SLICE]
+        parts.append(frame.decompress(taken))
+        size, at = size + len(parts[-1]), at + len(taken)
         if frame.eof:
-            at, frame = min(at, len(value)) - len(frame.unused_data), None
+            at, frame = at - len(frame.unused_data), None
     if frame is not None and size <= LARGEST:
         raise ValueError("cut off")
     return b"".join(parts)

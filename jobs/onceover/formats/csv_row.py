@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from onceover.formats.undecodable import UndecodableError
+from onceover.formats.undecodable import LARGEST, UndecodableError
 from onceover.model.contract import CsvLayout
-from onceover.model.record import LARGEST_RECORD
 
 Kind = Literal["string", "number", "boolean"]
 
@@ -19,6 +18,9 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+
 _QUOTE: Final = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` makes an encoder each time
 _LONGEST_NUMBER: Final = 1_000
 """Characters: Spark's reader takes no longer number."""
+
+
+_TOO_LARGE: Final = f"more than {LARGEST >> 20} MiB of CSV"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class CsvReader:
     reader refuses as it does in JSON."""
 
     def __init__(self, layout: CsvLayout, fields: Sequence[CsvField]) -> None:
-        csv.field_size_limit(LARGEST_RECORD)
+        csv.field_size_limit(LARGEST)
         self._layout, self._kinds = layout, [field.kind for field in fields]
         self._names = [_QUOTE(field.name) for field in fields]
 
@@ -42,6 +44,8 @@ class CsvReader:
         """Return the JSON object of a value that is one row, with or without a line's end. Raises UndecodableError for
         any other."""
         layout = self._layout
+        if len(value) > LARGEST:
+            raise UndecodableError(_TOO_LARGE)
         try:
             text = value.decode()
             row = next(csv.reader((text,), delimiter=layout.separator, quotechar=layout.quote, strict=True))
@@ -51,10 +55,13 @@ class CsvReader:
             raise UndecodableError("not one CSV row") from error
         row = row or [""]
         if len(row) != len(self._names):
-            raise UndecodableError(f"{len(row):,} CSV fields, not {len(self._names):,}")
+            raise UndecodableError(f"not {len(self._names):,} CSV fields")
         fields = zip(self._names, self._kinds, row, strict=True)
         members = (f"{name}:{self._write(kind, text)}" for name, kind, text in fields)
-        return f"{{{','.join(members)}}}".encode()
+        document = f"{{{','.join(members)}}}".encode()
+        if len(document) > LARGEST:  # a control character takes six bytes of JSON
+            raise UndecodableError(_TOO_LARGE)
+        return document
 
     def _write(self, kind: Kind, text: str) -> str:
         if text == self._layout.null:

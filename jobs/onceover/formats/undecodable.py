@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from onceover.errors import TerminalError
+
+LARGEST: Final = 4 * 1024 * 1024
+"""Bytes of a decoded value: one of some kilobytes may become gigabytes, and costs Spark's JVM a fifth of a second a
+million bytes. The search for poison records evaluates 16 at once, in 10 seconds of processor time."""
 
 
 class UndecodableError(TerminalError):

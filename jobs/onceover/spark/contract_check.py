@@ -212,7 +212,7 @@ class _Check:
             names = "key (STRING), value, kafka_timestamp (TIMESTAMP) and header('name') (STRING)"
             self._refuse(key, f"{_extract_reason(error)} in {_shorten(sql)}", f"write Spark SQL over {names}")
             return None
-        self._uses_headers |= any(name.name() == HEADERS for name in list_items(plan.references().toSeq()))
+        self._uses_headers |= any(name.name().lower() == HEADERS for name in list_items(plan.references().toSeq()))
         within = written | _list_classes(plan.expressions().apply(0).toJSON())
         one_record = plan.nodeName() == "Project" and plan.children().apply(0).nodeName() in _LEAVES
         special = _SPECIAL.search(sql)

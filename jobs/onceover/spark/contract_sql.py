@@ -99,13 +99,16 @@ def _parse(spark: SparkSession, sql: str) -> Column:
 
 def _read_headers(spark: SparkSession, node: Any) -> Any:
     children = [_read_headers(spark, child) for child in list_children(node)]
-    if (
-        get_name(node) == "UnresolvedFunction"
-        and len(children) == 1
-        and node.nameParts().mkString(".").lower() == "header"
-    ):
+    if get_name(node) == "UnresolvedFunction" and _is_header(node, children):
         return to_expression(spark, F.col(HEADERS)[to_column(spark, children[0])].cast("string"))
     return _rebuild(spark, node, children) if children else node
+
+
+def _is_header(node: Any, children: list[Any]) -> bool:
+    """Return whether the call is `header(x)` and no more: Spark refuses any other as unknown."""
+    is_plain = len(children) == 1 and get_name(children[0]) != "NamedArgumentExpression"
+    is_plain = is_plain and not node.isDistinct() and str(node.ignoreNulls()) in ("false", "None")
+    return is_plain and node.nameParts().mkString(".").lower() == "header"
 
 
 def _rewrite(spark: SparkSession, node: Any, common: Mapping[int, Any] = MappingProxyType({})) -> Any:

@@ -225,6 +225,7 @@ def test_fingerprint_stays_where_a_later_part_is_not_used(tmp_path: Path) -> Non
         (r'separator = "\n"', r"csv.separator: '\n' is not one character"),
         (r'quote = "\u0000"', r"csv.quote: '\x00' is not one character"),
         ("quote = ','", "csv.quote: is the separator too; take two characters"),
+        ("separator = '\"'", "csv.quote: is the separator too; take two characters"),
         ("comma = ','", "csv.comma: unknown key"),
     ],
 )

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from onceover.formats.csv_row import CsvField, CsvReader
-from onceover.formats.undecodable import UndecodableError
+from onceover.formats.undecodable import LARGEST, UndecodableError
 from onceover.model.contract import CsvLayout
 
 ALPHABET = "ab ,;|\"'\n\\\tø漢\u2028{}0"
@@ -88,7 +88,10 @@ def test_row_that_is_not_utf8_is_refused(row: bytes) -> None:
         read_strings(row, CsvLayout(",", '"', ""), 1)
 
 
-def test_row_may_be_as_large_as_a_record() -> None:
-    row = b"x" * (20 * 1024 * 1024)
+def test_row_has_its_largest_size_as_json() -> None:
+    row = b"x" * (LARGEST - len('{"c0":""}'))
 
     assert read_strings(row, CsvLayout(",", '"', ""), 1) == [row.decode()]
+    for larger in (row + b"x", b"\0" * (LARGEST // 6), b"x" * (LARGEST + 1), b"," * (30 << 20)):
+        with pytest.raises(UndecodableError, match=r"^more than 4 MiB of CSV$"):
+            read_strings(larger, CsvLayout(",", '"', ""), 1)
