@@ -12,6 +12,7 @@ from bench import (
     compact,
     detect,
     durability,
+    formats,
     growth,
     ingest,
     ledger,
@@ -32,6 +33,7 @@ from onceover_local.stack import Stack, surroundings
 
 BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
     "ingest": ingest.run,
+    "formats": formats.run,
     "durability": durability.run,
     "detect": detect.run,
     "ledger": ledger.run,

@@ -69,7 +69,7 @@ class Bench:
     def run(self) -> tuple[float, float]:
         """Return the median seconds of ours and of the peer."""
         _produce(self.name, self.records, self.windows)
-        contract = _make_contract(self.name)
+        contract = make_contract(self.name)
         facts = Topic(address("kafka"), self.name, "read_committed", {}).facts()
         source = KafkaSource(address("kafka"), facts.topic, facts.topic_id)
         ranges = [OffsetRange(KafkaPartition(facts.generation, p), 0, facts.end[p]) for p in facts.end]
@@ -152,7 +152,7 @@ def run() -> tuple[list[Row], list[str]]:
     return rows, notes
 
 
-def _make_contract(topic: str) -> Contract:
+def make_contract(topic: str) -> Contract:
     return Contract(
         topic=topic,
         window_minutes=WINDOW_MS // 60_000,
