@@ -10,7 +10,7 @@ from typing import Any
 
 from onceover.errors import TerminalError
 from onceover.model.json_text import to_plain
-from onceover.model.measures import OPERATIONS, SKIPPED, Measure
+from onceover.model.measures import SKIPPED, STORED, Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
 
@@ -116,7 +116,7 @@ class Column:
 
     def __post_init__(self) -> None:
         allowed = KEY_TYPES if self.operation is None else MEASURE_TYPES
-        if self.type not in allowed or (self.operation is not None and self.operation not in OPERATIONS):
+        if self.type not in allowed or (self.operation is not None and self.operation not in STORED):
             raise TerminalError(
                 f"column {self.name}: {self.operation or 'key'} of type {self.type} is not supported; cast it"
             )

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from onceover.model.contract import Contract
-from onceover.model.measures import SKIPPED, Measure
+from onceover.model.measures import Measure
 
 
 def aggregate(contract: Contract) -> Callable[[DataFrame], DataFrame]:
@@ -31,6 +31,6 @@ def aggregate(contract: Contract) -> Callable[[DataFrame], DataFrame]:
 
 def _aggregate_measure(measure: Measure) -> Column:
     column = F.col(f"m_{measure.name}")
-    if measure.operation in ("count", SKIPPED):
+    if measure.stored == "count":
         return F.sum(column.cast("bigint"))
     return {"sum": F.sum, "min": F.min, "max": F.max}[measure.operation](column)

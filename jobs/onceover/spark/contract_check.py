@@ -154,8 +154,7 @@ class _Check:
             input_, result = self._check_measure(seen, measure)
             if input_ is not None and result:
                 types[f"m_{measure.name}"] = inputs[measure.name] = input_
-                operation = "count" if measure.operation == SKIPPED else measure.operation
-                measures.append(Column(measure.name, result, operation))
+                measures.append(Column(measure.name, result, measure.stored))
         if self._mistakes:
             raise MistakesError(self._mistakes)
         return CheckedContract(
@@ -258,7 +257,10 @@ class _Check:
         if measure.operation == SKIPPED or (measure.operation == "count" and measure.sql == "*"):
             return IntegerType(), "bigint"
         kind = self._find_type(seen, key, measure.sql)
-        if kind is None or measure.operation == "count":
+        if measure.operation == "count_if" and not isinstance(kind, BooleanType | None):
+            self._refuse(key, f"is of type {kind.simpleString()}", "write a condition, such as value.amount > 100")
+            return None, None
+        if kind is None or measure.stored == "count":
             return (IntegerType(), "bigint") if kind is not None else (None, None)
         if measure.operation in ("min", "max"):
             return kind, self._map_type(key, kind)

@@ -231,6 +231,8 @@ def _cast_input(read: Callable[[str], Column], measure: Measure, checked: Checke
     """Return the input of a measure, of a type whose sum cannot overflow."""
     if measure.operation == "count":
         return F.lit(1) if measure.sql == "*" else read(measure.sql).isNotNull().cast("int")
+    if measure.operation == "count_if":
+        return F.when(read(measure.sql), 1).otherwise(0)
     return read(measure.sql).cast(checked.inputs[measure.name])
 
 
@@ -287,7 +289,7 @@ def _select_added(contract: Contract, checked: CheckedContract) -> list[Column]:
     for measure in contract.measures:
         if measure.operation == SKIPPED:
             found[f"m_{measure.name}"] = F.col(f"{_OWN}found.m_{measure.sql}").isNull().cast("int")
-        elif measure.operation == "count" and contract.on_null == "skip":
+        elif measure.stored == "count" and contract.on_null == "skip":
             found[f"m_{measure.name}"] = F.coalesce(found[f"m_{measure.name}"], F.lit(0))
     counted = [F.when(reason.isNull(), value).alias(name) for name, value in found.items()]
     return [counted[0], reason.alias("reason"), *counted[1:]]

@@ -16,10 +16,9 @@ from onceover.lines.contract_names import name_contracts
 from onceover.lines.grouping import Grouping
 from onceover.lines.typed_lines import ColumnFormats
 from onceover.model.contract import Contract, Contracts
-from onceover.model.measures import SKIPPED
 from onceover.spark.contract_check import analyze_contract
 
-_FUNCTIONS: Final = {"count": "sum", SKIPPED: "sum"}  # of ones and zeros
+_FUNCTIONS: Final = {"count": "sum"}  # of ones and zeros
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def make_grouping(contract: Contract, types: Mapping[str, DataType], beside: Map
 
 def _widen_grouped(contract: Contract, types: Mapping[str, DataType]) -> tuple[dict[str, str], dict[str, DataType]]:
     """Return the function of each measure's column, and the types of the grouped columns."""
-    functions = {f"m_{each.name}": _FUNCTIONS.get(each.operation, each.operation) for each in contract.measures}
+    functions = {f"m_{each.name}": _FUNCTIONS.get(each.stored, each.stored) for each in contract.measures}
     return functions, {name: _widen(kind) if functions.get(name) == "sum" else kind for name, kind in types.items()}
 
 

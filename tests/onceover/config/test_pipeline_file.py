@@ -110,7 +110,7 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
         "contract.keys.xmin: each PostgreSQL table already has a column of that name; take another name",
         "contract.measures.amount: a key has the same name; rename one of them",
         "contract.measures.largest: a measure has exactly one operation; "
-        'write largest = { sum = "value.x" }, or count, min, max',
+        'write largest = { sum = "value.x" }, or count, count_if, min, max',
         "contract.measures.all.sum: only a count takes *; name what to take, such as value.x",
         "contract.measures.plain: 'value.x' is not a table; write [contract.measures.plain] above its keys",
         "contract.bounds.horizon: '2 weeks' is not a duration; "

@@ -10,9 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from onceover.model.contract import Key
+from onceover.model.contract import Column, Key
 from onceover.model.measures import Measure
 from onceover.spark.aggregate import aggregate
+from onceover.spark.contract_check import check_contract
 from onceover.spark.interpret import interpret
 
 from .contracts import (
@@ -20,6 +21,7 @@ from .contracts import (
     NOON,
     interpret_values,
     list_reasons,
+    list_refusals,
     make_contract,
     make_keyed,
     make_measured,
@@ -37,6 +39,28 @@ def test_record_gets_its_event_time_keys_and_measures(spark: SparkSession) -> No
     assert row.event_ms == NOON - 2 * 60_000
     assert (row.k_origin, row.k_carrier) == ("EWR", "UA")
     assert (row.m_flights, row.m_delay_sum, row.m_delay_max) == (1, 2, 2)
+
+
+def test_count_if_counts_records_of_which_the_condition_holds(spark: SparkSession) -> None:
+    values = [b'{"a":5}', b'{"a":0}', b'{"a":null}', b'{"a":-1}']
+    condition = "IF(value.a < 0, CAST('x' AS INT) = 1, value.a > 1)"
+
+    rows = interpret_values(spark, make_measured("count_if", condition), values)
+    skipping = make_measured("count_if", condition, on_null="skip")
+    measures = (*skipping.measures, Measure("it_skipped", "skipped", "it"))
+    skipped = interpret_values(spark, replace(skipping, measures=measures), values)
+
+    assert [(row.m_it, row.reason) for row in rows] == [
+        (1, None),
+        (0, None),
+        (0, None),
+        (None, "SQL failed: measure it"),
+    ]
+    assert [(row.m_it, row.m_it_skipped) for row in skipped] == [(1, 0), (0, 0), (0, 0), (0, 1)]
+    assert check_contract(spark, skipping).measures == (Column("it", "bigint", "count"),)
+    assert list_refusals(spark, make_measured("count_if", "value.a")) == [
+        "measures.it.count_if: is of type int; write a condition, such as value.amount > 100"
+    ]
 
 
 def test_input_columns_are_passed_through_untouched(spark: SparkSession) -> None:
