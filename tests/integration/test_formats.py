@@ -35,6 +35,7 @@ tenant = "header('tenant')"
 kafka_partition = "kafka_partition"
 [contract.measures]
 trips = {{ count = "*" }}
+cheap = {{ count_if = "value.fare < 10" }}
 fare = {{ sum = "value.fare" }}
 first_offset = {{ min = "kafka_offset" }}
 [contract.bounds]
@@ -98,20 +99,21 @@ def test_codec_changes_at_a_cutover_and_refused_are_released(lanes: Lanes) -> No
     assert lane.repair_detected(minutes(0, 15), by_value=True, force=True).failed == ()
     expected = count_rows(range(21), 2)
     for key, row in count_rows(range(21, 29), 1).items():
-        before = expected.get(key, (0, Decimal(), 100))
-        expected[key] = (before[0] + row[0], before[1] + row[1], min(before[2], 22 + row[2]))
+        trips, cheap, fare, first = expected.get(key, (0, 0, Decimal(), 100))
+        expected[key] = (trips + row[0], cheap + row[1], fare + row[2], min(first, 22 + row[3]))
     assert lane.aggregates() == expected
     assert lane.audit(minutes(0, 15))["equal"]
 
 
-def count_rows(numbers: range, kafka_partitions: int) -> dict[tuple[object, ...], tuple[int, Decimal, int]]:
+def count_rows(numbers: range, kafka_partitions: int) -> dict[tuple[object, ...], tuple[int, int, Decimal, int]]:
     """Return the aggregates of these rows in these Kafka partitions, in each from offset 0 on, without SQL."""
-    rows: dict[tuple[object, ...], tuple[int, Decimal, int]] = {}
+    rows: dict[tuple[object, ...], tuple[int, int, Decimal, int]] = {}
     for place, number in enumerate(numbers):
         for kafka_partition in range(kafka_partitions):
             key = (number * 0.5 // 5 * 5.0, CITIES[number % 4] or None, "acme", kafka_partition)
-            trips, fare, first = rows.get(key, (0, Decimal(), place))
-            rows[key] = (trips + 1, fare + Decimal(f"{number}.{number % 100:02}"), min(first, place))
+            trips, cheap, fare, first = rows.get(key, (0, 0, Decimal(), place))
+            added = Decimal(f"{number}.{number % 100:02}")
+            rows[key] = (trips + 1, cheap + (added < 10), fare + added, min(first, place))
     return rows
 
 
