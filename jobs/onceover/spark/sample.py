@@ -107,10 +107,10 @@ def sample_topic(
         reasons = []
         for row in refused.orderBy(F.desc("records"), "reason").collect():
             p, offset, stamp, key, headers, value = row["first"]
-            source_partition = KafkaPartition(facts.generation, p)
-            of_reason = Record(source_partition, offset, stamp, key, unescape_headers(bytes(headers)), value)
-            error = explain_sql_failure(spark, contract, row["reason"], of_reason, poison)
-            example = _find_times(spark, contract, row["reason"], of_reason)
+            read_from = KafkaPartition(facts.generation, p)
+            first_record = Record(read_from, offset, stamp, key, unescape_headers(bytes(headers)), value)
+            error = explain_sql_failure(spark, contract, row["reason"], first_record, poison)
+            example = _find_times(spark, contract, row["reason"], first_record)
             reasons.append(SampledReason(row["reason"], row["records"], error, find_remedy(row["reason"]), example))
         columns = ["kafka_partition", "offset", "kafka_timestamp", *name_values(contract)]
         newest = read.where("reason IS NULL").orderBy(F.desc("kafka_timestamp"), F.desc("offset")).limit(MAX_SHOWN)
