@@ -70,7 +70,7 @@ def test_compressed_csv_with_headers_is_counted_and_proved(lanes: Lanes) -> None
     }
     assert sorted(lane.reasons().values()) == [
         "unparseable: field at is no BIGINT",
-        "unparseable: not exactly a gzip value",
+        "unparseable: not exactly a value of gzip",
     ]
     lane.repair_detected()
     assert lane.aggregates() == count_rows(range(20), 1)

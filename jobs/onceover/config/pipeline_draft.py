@@ -9,7 +9,7 @@ import csv
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import count
 from typing import Any, Final
@@ -72,9 +72,12 @@ def draft_pipeline(
         fields = list(list_fields(found.rows))
     except RecursionError as error:
         raise TerminalError(f"the values of topic {topic} are nested too deeply for a schema: write one") from error
-    if left_out := [name for name, kind in kinds.items() if not kind and any(v is not None for v in columns[name])]:
-        found.doubts.append(f"Fields of several types are left out: {', '.join(left_out)}.")
-    times = find_event_times(fields, [stamp for _, stamp in present])
+    names = dict.fromkeys(name for row in found.rows for name, value in (row or {}).items() if value is not None)
+    if left_out := [ascii(name)[:60] for name in names if not kinds.get(name)]:
+        found.doubts.append(f"Left out, for no type takes all values, or a name is not fit: {', '.join(left_out)}.")
+    readable = [at for at, row in enumerate(found.rows) if row is not None]
+    fields = [replace(each, values=[each.values[at] for at in readable]) for each in fields]
+    times = find_event_times(fields, [present[at][1] for at in readable])
     schema = [f"{quote(name)} {kind}" for name, kind in kinds.items() if kind]
     lines = [
         f"# Drafted from {pluralize(len(values), 'record')} of the topic. What says `guess` is for you to decide.",
@@ -87,7 +90,7 @@ def draft_pipeline(
         *(['schema = """', ",\n".join(f"  {_quote(each)[1:-1]}" for each in schema), '"""'] if schema else []),
         *_write_event_time(found, times),
         *(["[contract.csv]", f"separator = {_quote(found.separator)}"] if found.format == "csv" else []),
-        *_write_columns(fields, times[:1]),
+        *_write_columns(fields, times),
         *_write_bounds(found, times[:1]),
         *(["[kafka]", *(f"{_quote(name)} = {_quote(value)}" for name, value in kafka.items())] if kafka else []),
     ]
@@ -96,8 +99,9 @@ def draft_pipeline(
 
 def _write_event_time(found: _Content, times: Sequence[EventTime]) -> Iterator[str]:
     if not times:
-        yield 'event_time = "kafka_timestamp"  # guess: no field has a time in nearly every record'
-        found.doubts.append("No field has a time in nearly every record: event time is Kafka's.")
+        yield 'event_time = "kafka_timestamp"  # guess'
+        if found.rows:
+            found.doubts.append("No field has a time in nearly every record: event time is Kafka's.")
         return
     others = [each.sql for each in times[1:4]]
     yield f"required = [{_quote('.'.join(map(_quote_path, times[0].field.path)))}]"
@@ -258,4 +262,5 @@ def _name_fields(row: Sequence[str]) -> Iterator[tuple[str, Any]]:
             value = _parse(text)
         except (ValueError, RecursionError):
             value = text or None
-        yield f"c{number}", value if isinstance(value, int | Decimal) else text or None
+        is_typed = isinstance(value, int | Decimal) and text == text.strip()
+        yield f"c{number}", value if is_typed else text or None

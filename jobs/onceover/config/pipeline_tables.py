@@ -33,8 +33,9 @@ RESERVED = _TAKEN | _SYSTEM
 """The names of our own that the rule for names takes: no key or measure may have them."""
 _PATH = r"^(/(\.*[A-Za-z0-9_=-][A-Za-z0-9_.=-]*|\.{3,}))+$"  # no . and no .. in it
 _PATH_RULE = "take an absolute path such as {}, without hdfs://, spaces, //, /./, /../ or a / at the end"
-_TOPIC = r"^(\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*|\.{3,})$"  # not . and not ..
-_TOPIC_RULE = "take a topic's name: at most 249 letters, digits, dots, _ and -, but not . or .."
+TOPIC = r"^(\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*|\.{3,})$"  # not . and not ..
+MAX_TOPIC = 249
+TOPIC_RULE = "take a topic's name: at most 249 letters, digits, dots, _ and -, but not . or .."
 _SCHEMA_RULE = 'list the fields with their types, such as schema = "origin STRING, dep_delay INT"'
 _SECOND, _HOUR, _DAY = 1_000, 3_600_000, 86_400_000
 _CONFIG = ConfigDict(extra="forbid", alias_generator=lambda name: name.removesuffix("_ms"))
@@ -208,7 +209,7 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pat
 Count = Annotated[int, Field(strict=True, ge=1, lt=2**31, description="write a number from 1, below 2^31")]
 Bound = Annotated[int | None, _read_duration(unless="none")]
 Column = Annotated[str, AfterValidator(_check_column)]
-Topic = Annotated[Text, Field(pattern=_TOPIC, max_length=249, description=_TOPIC_RULE)]
+Topic = Annotated[Text, Field(pattern=TOPIC, max_length=MAX_TOPIC, description=TOPIC_RULE)]
 Group = Annotated[Text, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$", description="take letters, digits, dots, _ and -")]
 Measures = Annotated[
     dict[Annotated[Column, AfterValidator(_reject_key)], Annotated[dict[str, Text], AfterValidator(_check_measure)]],

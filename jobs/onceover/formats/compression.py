@@ -24,7 +24,7 @@ def decompress(value: bytes, codec: str) -> bytes:
     try:
         plain = _DECODERS[codec](value)
     except (OSError, ValueError, zlib.error, zstandard.ZstdError) as error:
-        raise UndecodableError(f"not exactly a {codec} value") from error
+        raise UndecodableError(f"not exactly a value of {codec}") from error
     if len(plain) > LARGEST:
         raise UndecodableError(f"more than {LARGEST >> 20} MiB without {codec}")
     return plain

@@ -47,6 +47,9 @@ def _read_times(field: Field, stamps: Sequence[int]) -> Iterator[EventTime]:
             low, high = _FIRST * unit, _LAST * unit
             times = [v * 1000 // unit if v is not None and low <= v < high else None for v in field.values]
             yield from _compare(sql.format(field.sql), field, times, stamps)
+    if field.type == "DOUBLE":
+        times = [int(v * 1000) if v is not None and _FIRST <= v < _LAST else None for v in field.values]
+        yield from _compare(f"timestamp_seconds(CAST({field.sql} AS DECIMAL(18, 6)))", field, times, stamps)
 
 
 def _compare(sql: str, field: Field, times: Sequence[int | None], stamps: Sequence[int]) -> Iterator[EventTime]:

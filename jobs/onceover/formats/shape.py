@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import chain
+from math import isfinite
 from typing import Any, Final
 
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6}0*)?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LARGEST: Final = 2**63
+_LARGEST_DECIMAL: Final = 10**38
 _MOST_NAMES: Final = 64
 """Names of an object; one of more is taken for a map."""
 
@@ -42,10 +44,12 @@ def infer_type(values: Sequence[Any]) -> str | None:
     kinds = {type(value) for value in values}
     if kinds == {bool}:
         return "BOOLEAN"
+    if kinds == {int} and all(-_LARGEST <= value < _LARGEST for value in values):
+        return "BIGINT"
     if kinds == {int}:
-        return "BIGINT" if all(-_LARGEST <= value < _LARGEST for value in values) else None
+        return "DECIMAL(38, 0)" if all(abs(value) < _LARGEST_DECIMAL for value in values) else None
     if kinds and kinds <= {int, Decimal}:
-        return "DOUBLE"
+        return "DOUBLE" if all(map(_is_double, values)) else None
     if kinds == {str} and all(map(is_timestamp, values)):
         return "TIMESTAMP"
     if kinds and kinds <= {str, int, bool}:
@@ -83,6 +87,15 @@ def list_fields(objects: Sequence[Mapping[str, Any] | None], path: tuple[str, ..
             yield from list_fields(values, (*path, name))
         elif kind:
             yield Field((*path, name), kind, values)
+
+
+def _is_double(value: int | Decimal) -> bool:
+    """Return whether a DOUBLE takes the number: it becomes neither infinite nor zero."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return False
+    return isfinite(nearest) and (nearest != 0 or value == 0)
 
 
 def is_timestamp(text: str) -> bool:

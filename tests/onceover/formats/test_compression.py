@@ -64,7 +64,7 @@ def test_several_members_are_one_value(codec: str, write: Callable[[bytes], byte
 def test_value_that_is_cut_off_is_refused(codec: str, write: Callable[[bytes], bytes]) -> None:
     value = write(TEXT)
     for end in range(len(value)):
-        with pytest.raises(UndecodableError, match=f"^not exactly a {codec} value$"):
+        with pytest.raises(UndecodableError, match=f"^not exactly a value of {codec}$"):
             decompress(value[:end], codec)
 
 

@@ -105,7 +105,7 @@ def test_compressed_value_is_read_as_plain_json_is(spark: SparkSession, codec: s
     rows = interpret_values(spark, contract, values)
 
     assert rows[0].m_it == 3
-    no_codec = f"unparseable: not exactly a {codec} value"
+    no_codec = f"unparseable: not exactly a value of {codec}"
     assert [row.reason for row in rows[1:]] == [
         no_codec,
         "unparseable: field a is no INT",
@@ -196,7 +196,7 @@ def test_compressed_csv_is_read(spark: SparkSession) -> None:
     assert rows[0].k_it == 5
     assert [row.reason for row in rows[1:]] == [
         "unparseable: field a is no INT",
-        "unparseable: not exactly a zstd value",
+        "unparseable: not exactly a value of zstd",
     ]
 
 

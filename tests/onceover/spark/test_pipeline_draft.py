@@ -78,7 +78,7 @@ def test_json_is_drafted_with_types_time_keys_and_sums(spark: SparkSession, tmp_
     assert (contract.format, contract.compression, contract.required) == ("json", "none", ("placed at",))
     assert contract.event_time == "value.`placed at`"
     assert [key.name for key in contract.keys] == ["status", "is_gift", "country"]
-    assert [m.name for m in contract.measures] == ["records", "sent_ms", "total", "items", "late"]
+    assert [m.name for m in contract.measures] == ["records", "total", "items", "late"]
     assert "`zip.code`: STRING" in contract.schema
     assert "tags ARRAY<STRING>" in contract.schema
     assert sum(row.m_total for row in rows) == sum(each["total"] for each in orders)
@@ -97,6 +97,26 @@ def test_epoch_is_read_in_its_unit(tmp_path: Path, unit: int, sql: str) -> None:
     contract = load(tmp_path, draft([json.dumps({"t": NOON // 1000 * unit, "n": 7}).encode()]))
 
     assert contract.event_time == sql
+
+
+def test_fraction_of_an_epoch_second_is_a_time(tmp_path: Path) -> None:
+    contract = load(tmp_path, draft([b'{"t":%d.5,"n":1}' % (NOON // 1000)]))
+
+    assert contract.event_time == "timestamp_seconds(CAST(value.t AS DECIMAL(18, 6)))"
+    assert [measure.name for measure in contract.measures] == ["records", "n"]
+
+
+def test_rubbish_does_not_count_against_a_time(tmp_path: Path) -> None:
+    good = [b'{"at":"2013-01-01T12:00:00Z"}'] * 95
+
+    assert load(tmp_path, draft([*good, *[b"rubbish"] * 6])).event_time == "value.at"
+
+
+def test_fields_that_no_type_takes_are_named(tmp_path: Path) -> None:
+    drafted = draft([b'{"huge":1e400,"tiny":1e-400,"big":9223372036854775808,"A":1,"a":2,"":3,"x":[1,"y",{}]}'])
+
+    assert load(tmp_path, drafted).schema.split() == ["big", "DECIMAL(38,", "0),", "A", "BIGINT"]
+    assert drafted.doubts[0].endswith("a name is not fit: 'huge', 'tiny', 'a', '', 'x'.")
 
 
 @pytest.mark.spark

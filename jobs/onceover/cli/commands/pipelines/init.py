@@ -15,6 +15,7 @@ from onceover.cli.command import command
 from onceover.cli.output import Answer, get_stderr
 from onceover.config.endpoints import address, pipelines_folder
 from onceover.config.pipeline_draft import draft_pipeline
+from onceover.config.pipeline_tables import MAX_TOPIC, TOPIC, TOPIC_RULE
 from onceover.config.pipelines import find
 from onceover.errors import ConfigurationError, UsageError
 from onceover.kafka import Topic
@@ -31,7 +32,10 @@ Records = Annotated[int, option("--records", "N", "Look at so many of the last r
 Like = Annotated[
     str | None,
     option(
-        "--like", "PIPELINE", "Connect to Kafka as that pipeline does, and copy [kafka].", autocompletion=complete_name
+        "--like",
+        "PIPELINE",
+        "Connect to Kafka as that pipeline does, and copy its Kafka properties.",
+        autocompletion=complete_name,
     ),
 ]
 
@@ -46,6 +50,8 @@ def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Li
 
     What is a guess is marked so in the file. Never writes over a file.
     """
+    if not re.fullmatch(TOPIC, topic) or len(topic) > MAX_TOPIC:
+        raise UsageError(f"{topic[:80]!r} cannot be a topic; {TOPIC_RULE}")
     name = name or re.sub(r"[^a-z0-9_]+", "_", topic.lower()).lstrip("_0123456789")[:41]
     if not NAME.fullmatch(name):
         raise UsageError(f"--name: {name!r} cannot be a pipeline's name; take {NAME_RULE}")
@@ -92,4 +98,6 @@ def _write(path: Path, text: str) -> None:
     except FileExistsError as error:
         raise UsageError(f"{path} is there already; take another --name") from error
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written ({error.strerror}); write in its folder first") from error
+        raise ConfigurationError(
+            f"{path} cannot be written ({error.strerror}); make its folder writable, or set ONCEOVER_PIPELINES"
+        ) from error
