@@ -26,10 +26,13 @@ from onceover.model.wording import pluralize
 MOST_KEYS, MOST_MEASURES = 3, 5
 _MOST_GROUPS: Final = 50
 """Different values of a field that may be a key."""
+_LONGEST_KEY: Final = 100
 _SAME_FORMAT: Final = 0.9
 """The share of values that makes a format: the rest is for quarantine."""
 _SEPARATORS: Final = ",;\t|"
 _DAY_MS: Final = 86_400_000
+_LARGEST_SUMMED: Final = 10**22
+"""DECIMAL(28, 6) has no room for a larger number."""
 _ID: Final = re.compile(r"(?:^|_)(?:id|no|nr|number|zip|code|version)$|[a-z]I[dD]$")
 
 
@@ -104,7 +107,7 @@ def _write_event_time(found: _Content, times: Sequence[EventTime]) -> Iterator[s
             found.doubts.append("No field has a time in nearly every record: event time is Kafka's.")
         return
     others = [each.sql for each in times[1:4]]
-    yield f"required = [{_quote('.'.join(map(_quote_path, times[0].field.path)))}]"
+    yield f"required = [{_quote('.'.join(map(quote, times[0].field.path)))}]"
     yield f"event_time = {_quote(times[0].sql)}  # guess{': or ' if others else ''}{', '.join(others)}"
     if others:
         found.doubts.append(f"Event time is {times[0].sql}, the nearest to Kafka's; it might be {' or '.join(others)}.")
@@ -121,21 +124,23 @@ def _write_columns(fields: Sequence[Field], times: Sequence[EventTime]) -> Itera
         yield f"{_name_column(each, taken)} = {_quote(each.sql)}  # guess: {groups_of} different values"
     yield "[contract.measures]"
     yield 'records = { count = "*" }'
-    sums = [each for each in others if each.type in ("BIGINT", "DOUBLE") and not _ID.search(each.path[-1])]
+    sums = [each for each in others if _is_summed(each)]
     for each in sums[:MOST_MEASURES]:
         sql = each.sql if each.type == "BIGINT" else f"CAST({each.sql} AS DECIMAL(28, 6))"
         yield f"{_name_column(each, taken)} = {{ sum = {_quote(sql)} }}  # guess"
 
 
+def _is_summed(each: Field) -> bool:
+    is_small = each.type == "DOUBLE" and all(abs(value) < _LARGEST_SUMMED for value in each.values if value is not None)
+    return (each.type == "BIGINT" or is_small) and not _ID.search(each.path[-1])
+
+
 def _count_groups(each: Field) -> int:
     """Return how many different values the field has; 0 if they are too many, too long or too few for a key."""
-    values = [value for value in each.values if value is not None]
-    different = len(set(map(str, values)))
-    return (
-        different
-        if 1 < different <= min(_MOST_GROUPS, len(values) // 2) and len(max(map(str, values), key=len)) < 100
-        else 0
-    )
+    texts = [str(value) for value in each.values if value is not None]
+    different = len(set(texts))
+    is_fit = 1 < different <= min(_MOST_GROUPS, len(texts) // 2) and len(max(texts, key=len)) < _LONGEST_KEY
+    return different if is_fit else 0
 
 
 def _write_bounds(found: _Content, times: Sequence[EventTime]) -> Iterator[str]:
@@ -161,11 +166,6 @@ def _name_column(each: Field, taken: set[str]) -> str:
     free = next(new for n in count(1) if (new := name if n == 1 else f"{name}_{n}") not in taken)
     taken.add(free)
     return free
-
-
-def _quote_path(name: str) -> str:
-    """Return a part of a path as `required` writes it."""
-    return quote(name) if "." in name or "`" in name else name
 
 
 def _quote(text: str) -> str:

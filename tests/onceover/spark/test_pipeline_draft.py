@@ -75,7 +75,7 @@ def test_json_is_drafted_with_types_time_keys_and_sums(spark: SparkSession, tmp_
     contract, rows = count(spark, tmp_path, [json.dumps(each).encode() for each in orders])
 
     assert [row.reason for row in rows] == [None] * 60
-    assert (contract.format, contract.compression, contract.required) == ("json", "none", ("placed at",))
+    assert (contract.format, contract.compression, contract.required) == ("json", "none", ("`placed at`",))
     assert contract.event_time == "value.`placed at`"
     assert [key.name for key in contract.keys] == ["status", "is_gift", "country"]
     assert [m.name for m in contract.measures] == ["records", "total", "items", "late"]
@@ -110,6 +110,13 @@ def test_rubbish_does_not_count_against_a_time(tmp_path: Path) -> None:
     good = [b'{"at":"2013-01-01T12:00:00Z"}'] * 95
 
     assert load(tmp_path, draft([*good, *[b"rubbish"] * 6])).event_time == "value.at"
+
+
+def test_number_too_large_for_its_sum_is_not_summed(tmp_path: Path) -> None:
+    contract = load(tmp_path, draft([b'{" at ":"2013-01-01T12:00:00Z","huge":1e300,"n":0.5}']))
+
+    assert [measure.name for measure in contract.measures] == ["records", "n"]
+    assert contract.required == ("` at `",)
 
 
 def test_fields_that_no_type_takes_are_named(tmp_path: Path) -> None:
