@@ -88,7 +88,7 @@ check: setup ## Format, lint, types, import arrows: reads only
 	@$(BIN)/ruff format --check --quiet . || { echo "make check: run \`make fix\`"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache >.local/imports.txt || { cat .local/imports.txt; exit 1; }
+	@said=$$($(BIN)/lint-imports --no-cache) || { echo "$$said"; exit 1; }
 
 fix: setup ## Fix what ruff can fix by itself
 	@$(BIN)/ruff check --fix --quiet . || true
