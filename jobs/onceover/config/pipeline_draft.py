@@ -23,7 +23,7 @@ from onceover.formats.undecodable import UndecodableError
 from onceover.model.contract import COMPRESSIONS
 from onceover.model.wording import pluralize
 
-MOST_KEYS, MOST_MEASURES = 3, 5
+_MOST_KEYS, _MOST_MEASURES = 3, 5
 _MOST_GROUPS: Final = 50
 """Different values of a field that may be a key."""
 _LONGEST_KEY: Final = 100
@@ -117,7 +117,7 @@ def _write_columns(fields: Sequence[Field], times: Sequence[EventTime]) -> Itera
     taken = {"records", *RESERVED}
     others = [each for each in fields if not any(each is time.field for time in times)]
     groups = [(each, _count_groups(each)) for each in others if each.type in ("STRING", "BOOLEAN")]
-    keys = sorted((each for each in groups if each[1]), key=lambda each: each[1])[:MOST_KEYS]
+    keys = sorted((each for each in groups if each[1]), key=lambda each: each[1])[:_MOST_KEYS]
     if keys:
         yield "[contract.keys]"
     for each, groups_of in keys:
@@ -125,7 +125,7 @@ def _write_columns(fields: Sequence[Field], times: Sequence[EventTime]) -> Itera
     yield "[contract.measures]"
     yield 'records = { count = "*" }'
     sums = [each for each in others if _is_summed(each)]
-    for each in sums[:MOST_MEASURES]:
+    for each in sums[:_MOST_MEASURES]:
         sql = each.sql if each.type == "BIGINT" else f"CAST({each.sql} AS DECIMAL(28, 6))"
         yield f"{_name_column(each, taken)} = {{ sum = {_quote(sql)} }}  # guess"
 

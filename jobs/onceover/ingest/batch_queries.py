@@ -15,7 +15,6 @@ from onceover.kafka.reader import KafkaSource
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.model.batch_plan import MAX_PER_CORE
 from onceover.model.offsets import OffsetRange
-from onceover.spark.contract_check import analyze_contract
 from onceover.spark.decoding import find_decoding
 from onceover.spark.source import read_shards
 
@@ -50,8 +49,7 @@ class BatchQueries:
         )  # fmt: skip
         if only is None and key in self._kept:
             return self._kept[key]
-        contract = registered.contract
-        decoding = find_decoding(contract, analyze_contract(self.spark, contract), plain=True)
+        decoding = find_decoding(self.spark, registered.contract, plain=True)
         records = read_shards(self.spark, source, tasks, decoding)
         query = BatchQuery(self.spark, self.context, registered, shards[0].source.generation, records, tasks, only)
         if only is None:

@@ -35,7 +35,6 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, span_sources, sp
 from onceover.model.poison import PoisonRecord
 from onceover.model.record import ID_COLUMNS
 from onceover.model.window import from_ms
-from onceover.spark.contract_check import analyze_contract
 from onceover.spark.decoding import find_decoding
 from onceover.spark.hang_watch import end_hung_spark
 from onceover.spark.interpret import interpret
@@ -150,8 +149,7 @@ class ReleaseRun:
                 raise ValueError("plan the release first")
             chosen = self._judged.transform(looked_up(((r, 1) for r in chunk), "is_chosen"))
             generation = chunk[0].source.generation
-            contract = self._registered.contract
-            decoding = find_decoding(contract, analyze_contract(self._spark, contract))
+            decoding = find_decoding(self._spark, self._registered.contract)
             chosen = chosen.where("is_chosen IS NOT NULL").select(*_OF_RECORD)
             records = add_shard_ends(chosen, generation, decoding)
             return BatchQuery(self._spark, self._context, self._registered, generation, records, 2, released=True)

@@ -157,14 +157,9 @@ class _Check:
                 measures.append(Column(measure.name, result, measure.stored))
         if self._mistakes:
             raise MistakesError(self._mistakes)
-        return CheckedContract(
-            schema,
-            isinstance(event, TimestampType),
-            types,
-            inputs,
-            Columns(tuple(keys), tuple(measures)),
-            self._uses_headers,
-        )
+        columns = Columns(tuple(keys), tuple(measures))
+        is_timestamp = isinstance(event, TimestampType)
+        return CheckedContract(schema, is_timestamp, types, inputs, columns, self._uses_headers)
 
     def _refuse(self, key: str, what: str, remedy: str) -> None:
         self._mistakes.append(Mistake(self._file, f"contract.{key}", what, remedy))

@@ -40,17 +40,17 @@ from onceover.spark.contract_guards import (
 )
 from onceover.spark.json_value import read_json
 
+HEADERS: Final = "headers"
 _VALUES: Final = {"text": StringType(), "binary": BinaryType()}
 _BESIDE_VALUE: Final = (
     StructType()
     .add("key", StringType())
-    .add("headers", MapType(StringType(), BinaryType()))
+    .add(HEADERS, MapType(StringType(), BinaryType()))
     .add("kafka_timestamp", TimestampType())
     .add("kafka_topic", StringType())
     .add("kafka_partition", IntegerType())
     .add("kafka_offset", LongType())
 )
-HEADERS: Final = "headers"
 _HEADER: Final = re.compile(r"\bheader\s*\(", re.IGNORECASE)
 _ANSI: Final = "spark.sql.ansi.enabled"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BooleanType, DataType, NumericType, StructType
 
@@ -23,7 +23,7 @@ from onceover.formats.csv_row import CsvField, CsvReader, Kind
 from onceover.formats.framed import read_payload
 from onceover.formats.undecodable import UndecodableError
 from onceover.model.contract import Contract, CsvLayout
-from onceover.spark.contract_check import CheckedContract
+from onceover.spark.contract_check import analyze_contract
 from onceover.spark.plain_json import PLAIN, make_plain_type, read_plain
 
 HEADER_MAP: Final = "header_map"
@@ -102,8 +102,10 @@ class Decoding:
         yield pa.array(documents, pa.binary()), pa.array(faults, pa.string())
 
 
-def find_decoding(contract: Contract, checked: CheckedContract, *, plain: bool = False) -> Decoding:
-    """Return what the contract's SQL needs; with `plain`, the fields of plain values too, where the format has them."""
+def find_decoding(spark: SparkSession, contract: Contract, *, plain: bool = False) -> Decoding:
+    """Return what the contract's SQL needs; with `plain`, the fields of plain values too, where the format has them.
+    Raises as `check_contract`."""
+    checked = analyze_contract(spark, contract)
     fields = tuple(CsvField(field.name, _find_kind(field.dataType)) for field in checked.schema.fields)
     return Decoding(
         checked.uses_headers,

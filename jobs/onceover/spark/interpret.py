@@ -97,14 +97,15 @@ def _show_to_sql(
     records: DataFrame, contract: Contract, checked: CheckedContract, poison: Sequence[PoisonRecord] = ()
 ) -> DataFrame:
     """Return all columns under names of our own, those that the contract's SQL sees, and the fault of each record."""
-    decoding = find_decoding(contract, checked)
+    decoding = find_decoding(records.sparkSession, contract)
     records = add_decoded(records, decoding)
     carried = [f"{_CARRIED}{name}" for name in records.columns]
     known = find_reason(records.columns, poison, _CARRIED)
     spark, has_fields, own_text = records.sparkSession, contract.has_fields, _quote(f"{_OWN}text")
     plain = _quote(f"{_CARRIED}{PLAIN}") if PLAIN in records.columns else F.lit(None).cast(checked.schema)
-    payload = _quote(f"{_CARRIED}{DOCUMENT if decoding.has_document else 'value'}")
-    fault, text = _find_fault(spark, contract, checked, plain.isNull(), payload), _read_text(contract, payload, plain)
+    payload = _get_payload(decoding)
+    fault = _find_fault(spark, contract, checked, decoding, plain.isNull())
+    text = _read_text(contract, payload, plain)
     value = F.coalesce(plain, _plan_fields(spark, checked.schema)[0]) if has_fields else own_text
     if contract.format == "binary":
         value = payload.cast("binary")
@@ -121,6 +122,10 @@ def _show_to_sql(
 
 def _quote(name: str) -> Column:
     return F.col(f"`{name}`")
+
+
+def _get_payload(decoding: Decoding) -> Column:
+    return _quote(f"{_CARRIED}{DOCUMENT if decoding.has_document else 'value'}")
 
 
 def _read_text(contract: Contract, payload: Column, plain: Column) -> Column:
@@ -159,15 +164,15 @@ def _plan_fields(spark: SparkSession, schema: StructType) -> tuple[Column, list[
 
 
 def _find_fault(
-    spark: SparkSession, contract: Contract, checked: CheckedContract, is_unread: Column, payload: Column
+    spark: SparkSession, contract: Contract, checked: CheckedContract, decoding: Decoding, is_unread: Column
 ) -> Column:
     """Return the reason not to evaluate a record, null if there is none."""
     text, value = _quote(f"{_OWN}text"), _quote(f"{_OWN}value")
-    has_headers = _quote(f"{_CARRIED}{HEADER_MAP}").isNotNull() if checked.uses_headers else F.lit(True)
+    has_headers = _quote(f"{_CARRIED}{HEADER_MAP}").isNotNull() if decoding.has_headers else F.lit(True)
     fault = F.when(~has_headers, "unreadable headers").when(
         F.col(f"{_OWN}is_null"), F.lit("tombstone" if contract.tombstone == "quarantine" else None).cast("string")
     )
-    if find_decoding(contract, checked).has_document:
+    if decoding.has_document:
         broken = _quote(f"{_CARRIED}{DOCUMENT_FAULT}")
         fault = fault.when(broken.isNotNull(), F.concat(F.lit("unparseable: "), broken))
     if contract.format == "text":
@@ -176,7 +181,7 @@ def _find_fault(
         document = _quote(f"{_OWN}parsed")
         is_no_object, why = find_document_fault(text, document)
         why = F.concat(F.lit("unparseable: "), why)
-        fault = fault.when(is_unread & is_no_object, name_framed(payload.cast("binary"), why))
+        fault = fault.when(is_unread & is_no_object, name_framed(_get_payload(decoding).cast("binary"), why))
         for broken, what in _plan_fields(spark, checked.schema)[1]:
             fault = fault.when(is_unread & broken, F.concat(F.lit("unparseable: "), what))
         for name in contract.required:

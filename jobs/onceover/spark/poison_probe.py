@@ -98,7 +98,7 @@ class _Evaluation:
 
     def _plan(self, contract: Contract) -> DataFrame:
         # Sorted, all are read before the first is evaluated: else the reader's process ends with each that fails.
-        decoding = find_decoding(contract, analyze_contract(self._spark, contract))
+        decoding = find_decoding(self._spark, contract)
         records = read_shards(self._spark, self._source, 1, decoding).sortWithinPartitions("offset")
         poison = tuple(known for known in self._asked.poison if known.source.generation == self._generation)
         return records.transform(_evaluate(contract, poison))

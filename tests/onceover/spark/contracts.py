@@ -18,7 +18,7 @@ from onceover.config.pipelines import find
 from onceover.lines.escapes import escape_headers
 from onceover.model.contract import Contract, Key
 from onceover.model.measures import Measure
-from onceover.spark.contract_check import analyze_contract, check_contract
+from onceover.spark.contract_check import check_contract
 from onceover.spark.decoding import DOCUMENT, DOCUMENT_FAULT, HEADER_MAP, find_decoding
 from onceover.spark.interpret import interpret
 from onceover.spark.plain_json import PLAIN
@@ -114,7 +114,7 @@ def interpret_values(
 def read_as_ingest(records: DataFrame, contract: Contract) -> DataFrame:
     """Make a string of each value, and add what ingest decodes, each record alone: a value that is not plain would hide
     the others."""
-    decoding = find_decoding(contract, analyze_contract(records.sparkSession, contract), plain=True)
+    decoding = find_decoding(records.sparkSession, contract, plain=True)
     fields = [
         pa.field("value", pa.string()) if each.name == "value" else each for each in to_arrow_schema(records.schema)
     ]
