@@ -68,7 +68,7 @@ def _ingest(name: str, stop: threading.Event) -> None:
 
                 def explain(reason: str, record: Record) -> str | None:
                     poison = read_registered(ledger, pipeline.name).poison
-                    return explain_sql_failure(spark, pipeline.contract, reason, record, poison)
+                    return explain_sql_failure(spark, pipeline.contract, reason, record, poison, context.schemas)
 
                 alarm = QuarantineAlarm(pipeline.name, context.layout, context.files, explain)
                 report, eager = make_reporter(pipeline.name, alarm.hear), EagerRepair(spark, context, fault_point)

@@ -76,6 +76,13 @@ def stack() -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="session")
+def registry(stack: Stack) -> str:
+    """The URL of the schema registry on that stack; `stack.stop_part("registry")` and the like end it alone."""
+    stack.up({"registry"})
+    return endpoints.address("registry")
+
+
+@pytest.fixture(scope="session")
 def lineage_file(stack: Stack) -> Iterator[Path]:
     """The file to which this session's Airflow reports repairs, and nothing else, by OpenLineage's file transport."""
     file = stack.local / "lineage.jsonl"

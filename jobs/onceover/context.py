@@ -26,6 +26,7 @@ from onceover.raw.store import make_address
 if TYPE_CHECKING:
     from onceover.kafka.reader import KafkaSource
     from onceover.raw.marker import MarkerFiles
+    from onceover.raw.schema_files import SchemaFiles
     from onceover.raw.window_files import WindowFiles
 
 log = logging.getLogger(__name__)
@@ -113,6 +114,19 @@ class PipelineContext:
             self.address("kafka"), facts.topic, facts.topic_id, self.pipeline.ingest.isolation, self.pipeline.kafka,
             stall_seconds, unreadable=known,
         )  # fmt: skip
+
+    @property
+    def schemas(self) -> SchemaFiles:
+        """Return the schemas that raw has, all that its lines need. Raise as `address` does."""
+        from onceover.raw.schema_files import SchemaFiles  # as `files`
+
+        return SchemaFiles(self.raw_address, self.layout.schema_folder)
+
+    def ask_registry(self, *, keep: bool) -> SchemaFiles:
+        """Return the schemas that raw has or the registry, which raw is to `keep`; the registry's address must be known
+        where the contract needs one."""
+        address = self.address("registry") if self.pipeline.contract.needs_registry else ""
+        return self.schemas.ask(address, keep=keep)
 
     @property
     def layout(self) -> Layout:

@@ -40,6 +40,10 @@ class UnreachableError(TransientError):
     """A broker, NameNode or database that does not answer, or refuses to work (safe mode)."""
 
 
+class RegistryAwayError(UnreachableError):
+    """A schema registry that does not answer, or refuses to, and that a record waits for."""
+
+
 class BusyError(TransientError):
     """A driver's epoch, a window's claim or a file that another process holds."""
 

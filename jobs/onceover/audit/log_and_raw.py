@@ -22,6 +22,7 @@ from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import OffsetRange
 from onceover.model.record import ID_COLUMNS
 from onceover.model.release import Release
+from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.contract_versions import add_missing_measures, interpret_each
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
@@ -38,6 +39,7 @@ def read_log(
     ranges: Sequence[OffsetRange],
     contracts: Contracts,
     releases: Sequence[Release] = (),
+    schemas: SchemaFiles | None = None,
 ) -> DataFrame:
     """Read the ranges from Kafka, each ID by its own contract. Reads them twice if IDs were released."""
     released_by = _add_released_version(releases)
@@ -47,9 +49,8 @@ def read_log(
         if releases:
             same = F.col("released_version").eqNullSafe(F.lit(released))
             records = records.transform(released_by).where(same)
-        return records.transform(interpret(contracts.versions[version - 1], contracts.list_poison(version))).transform(
-            add_missing_measures(contracts.newest)
-        )
+        interpreted = interpret(contracts.versions[version - 1], contracts.list_poison(version), schemas)
+        return records.transform(interpreted).transform(add_missing_measures(contracts.newest))
 
     pieces_by_version = contracts.cutovers.cut_by_version(ranges) or {len(contracts.versions): ()}
     parts = [under(version, pieces, None) for version, pieces in pieces_by_version.items()]
@@ -59,7 +60,12 @@ def read_log(
 
 
 def read_raw(
-    spark: SparkSession, address: str, files: Sequence[LineFile], contracts: Contracts, releases: Sequence[Release] = ()
+    spark: SparkSession,
+    address: str,
+    files: Sequence[LineFile],
+    contracts: Contracts,
+    releases: Sequence[Release] = (),
+    schemas: SchemaFiles | None = None,
 ) -> DataFrame | None:
     """Read the files, each ID by its own contract; damaged lines and lines in another window's file are left out.
     Returns None for no file. What was appended after they were listed is not read."""
@@ -72,7 +78,7 @@ def read_raw(
         read.drop("event_ms")
         .withColumnRenamed("window_ms", "file_ms")
         .transform(_add_released_version(releases))
-        .transform(interpret_each(contracts))
+        .transform(interpret_each(contracts, schemas))
     )
     return select_held(records, contracts, in_kafka=False, file_ms=F.col("file_ms"))
 

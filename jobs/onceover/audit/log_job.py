@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -80,7 +80,8 @@ def _compare_held(
     """Compare Kafka's log with raw, and stage the aggregates of what they hold."""
     files = _find_raw(context, statement, audit)
     # Raw is listed after the ledger was read, and before the log: the log holds what was appended in between.
-    raw = read_raw(spark, context.raw_address, files, registered.contracts, statement.releases)
+    schemas = replace(context.schemas, may_miss=True)
+    raw = read_raw(spark, context.raw_address, files, registered.contracts, statement.releases, schemas)
     marker = context.markers.read_newest_readable().marker
     marked = marker.origins if marker else {}
     low, high = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))
@@ -92,7 +93,7 @@ def _compare_held(
         sides = [] if raw is None else [raw]
         if plan.to_audit:
             shards = cut_into_shards("backlog", plan.to_audit, spark.sparkContext.defaultParallelism)
-            args = (facts.generation, shards, registered.contracts, statement.releases)
+            args = (facts.generation, shards, registered.contracts, statement.releases, schemas)
             sides.append(read_log(spark, context.build_source(facts), *args))
         found = _Found({}, plan, is_log_whole(facts, statement, marked) and not is_compacted)
         if not sides:

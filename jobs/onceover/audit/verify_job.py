@@ -91,7 +91,14 @@ def _count_unaccounted(
 ) -> int:
     """Count the IDs in the files that no landing accounts for by now, and that ingest is not going to read."""
     statement = audit_store.read_statement(context.ledger, registered.name, audit.start, audit.end)
-    lines = read_raw(spark, context.raw_address, files, registered.contracts, statement.releases)
+    lines = read_raw(
+        spark,
+        context.raw_address,
+        files,
+        registered.contracts,
+        statement.releases,
+        replace(context.schemas, may_miss=True),
+    )
     if lines is None:
         return 0
     with context.open_topic() as topic:

@@ -28,18 +28,19 @@ def take_sample(spark: Any, pipeline: Pipeline, most: int) -> TopicSample:
         closing(Topic(context.address("kafka"), contract.topic, isolation, pipeline.kafka)) as topic,
     ):
         facts = topic.facts()
+        schemas = context.ask_registry(keep=False)
         source, poison = _build_source(context, facts), _list_known(context)
         try:
             with end_hung_spark(spark, most), attempt():
-                return sample_topic(spark, source, facts, contract, most, poison)
+                return sample_topic(spark, source, facts, contract, most, poison, schemas)
         except (PoisonRecordError, HungSparkError) as error:
-            ranges, asked = plan_sample(facts, most), ProbeRequest(source, contract, tuple(poison))
+            ranges, asked = plan_sample(facts, most), ProbeRequest(source, contract, tuple(poison), schemas)
             found = [record for _, records in search(asked, 1, ranges) for record in records]
             if isinstance(error, HungSparkError) or not found:
                 named = "; ".join(f"{each.source}, offset {each.offset}: {each.reason}: {each.error}" for each in found)
                 raise TerminalError(f"{error}; {named or 'no record alone is to blame'}") from error
         with attempt():
-            return sample_topic(spark, source, facts, contract, most, (*poison, *found))
+            return sample_topic(spark, source, facts, contract, most, (*poison, *found), schemas)
 
 
 def _build_source(context: PipelineContext, facts: TopicFacts) -> KafkaSource:

@@ -11,10 +11,10 @@ from typing import Final, Literal, get_args
 
 from onceover.errors import ConfigurationError, UnreachableError
 
-PartName = Literal["kafka", "webhdfs", "hdfs", "postgres", "airflow", "zookeeper", "hbase", "spark"]
+PartName = Literal["kafka", "webhdfs", "hdfs", "postgres", "airflow", "zookeeper", "hbase", "registry", "spark"]
 PARTS: Final[tuple[PartName, ...]] = get_args(PartName)
-BY_NAME: Final[tuple[PartName, ...]] = ("zookeeper", "hbase")
-"""The parts that the embedded stack starts only by name: servers that some offset stores need."""
+BY_NAME: Final[tuple[PartName, ...]] = ("zookeeper", "hbase", "registry")
+"""The parts that the embedded stack starts only by name: servers that only some pipelines need."""
 
 
 def local_folder() -> Path:

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
-from onceover.config.pipeline_tables import ContractTable, PipelineTable, list_skipped_measures
+from onceover.config.pipeline_tables import FOLDER, ContractTable, PipelineTable, list_skipped_measures
 from onceover.model.contract import Contract, CsvLayout, Key
 from onceover.model.measures import Measure
 from onceover.model.pipeline import NAME, NAME_RULE, IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
@@ -43,7 +43,7 @@ def read_pipeline(path: Path) -> Pipeline:
             Mistake(file, "", f"{path.stem!r} cannot be a pipeline's name", f"rename the file: {NAME_RULE}")
         )
     try:
-        tables = _ADAPTER.validate_python(values, context=values)
+        tables = _ADAPTER.validate_python(values, context={**values, FOLDER: path.parent})
     except ValidationError as error:
         mistakes += _list_mistakes(error, file)
     if mistakes:  # raised here and not above: pydantic's error quotes values, and one may be a secret
@@ -77,6 +77,7 @@ def _parse(path: Path, file: str) -> dict[str, Any]:
 def _build_contract(table: ContractTable) -> Contract:
     values = {**vars(table), **vars(table.bounds)}
     del values["bounds"]
+    values["reader_schema"] = values.pop("schema_file")
     values["csv"] = CsvLayout(**vars(table.csv)) if table.format == "csv" else None
     values["keys"] = tuple(Key(*key) for key in table.keys.items())
     values["measures"] = tuple(

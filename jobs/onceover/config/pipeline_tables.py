@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationInfo
@@ -37,6 +38,10 @@ TOPIC = r"^(\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*|\.{3,})$"  # not . and not ..
 MAX_TOPIC = 249
 TOPIC_RULE = "take a topic's name: at most 249 letters, digits, dots, _ and -, but not . or .."
 _SCHEMA_RULE = 'list the fields with their types, such as schema = "origin STRING, dep_delay INT"'
+_SCHEMA_FILE_RULE = 'put the Avro schema beside the TOML, and name it, such as schema_file = "orders.avsc"'
+_LARGEST_SCHEMA = 1 << 20
+FOLDER = "\0folder"
+"""The key of the TOML's folder in a validation's context, which no TOML has."""
 _SECOND, _HOUR, _DAY = 1_000, 3_600_000, 86_400_000
 _CONFIG = ConfigDict(extra="forbid", alias_generator=lambda name: name.removesuffix("_ms"))
 
@@ -91,7 +96,29 @@ def _require_fields(fields: Collection[str] | None, info: ValidationInfo) -> Col
         raise _wrong(f"missing, and format is {form}", _SCHEMA_RULE)
     if form in ("text", "binary") and fields:
         raise _wrong(f"format is {form}, which has no fields", 'leave it out, or set format = "json" or "csv"')
+    if form == "avro" and fields and info.field_name == "schema":
+        raise _wrong("format is avro, whose schema is in a file", "leave it out, and name the file by schema_file")
     return "" if fields is None else fields
+
+
+def _read_schema_file(name: str | None, info: ValidationInfo) -> str:
+    """Return the content of the file beside the TOML, empty without one."""
+    form = info.data.get("format")
+    if form == "avro" and name is None:
+        raise _wrong("missing, and format is avro", _SCHEMA_FILE_RULE)
+    if form in ("json", "csv", "text", "binary") and name is not None:
+        raise _wrong(f"format is {form}", 'leave it out, or set format = "avro"')
+    if name is None:
+        return ""
+    try:
+        with Path((info.context or {})[FOLDER], name).open("rb") as file:
+            content = file.read(_LARGEST_SCHEMA + 1)
+        if len(content) > _LARGEST_SCHEMA:
+            raise _wrong(f"{name} has more than {_LARGEST_SCHEMA >> 20} MiB", _SCHEMA_FILE_RULE)
+        return content.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        what = getattr(error, "strerror", None) or "not UTF-8"
+        raise _wrong(f"{name} cannot be read ({what})", _SCHEMA_FILE_RULE) from None
 
 
 def _require_character(value: str) -> str:
@@ -107,7 +134,7 @@ def _reject_separator(quote: str, info: ValidationInfo) -> str:
 
 
 def _require_csv(table: Any, info: ValidationInfo) -> Any:
-    if info.data.get("format") in ("json", "text", "binary"):
+    if info.data.get("format") in ("json", "text", "binary", "avro"):
         raise _wrong(f"format is {info.data['format']}", 'take the table out, or set format = "csv"')
     return table
 
@@ -216,6 +243,11 @@ Measures = Annotated[
     Field(min_length=1, description='name at least one, such as records = { count = "*" }'),
 ]
 Schema = Annotated[Text | None, Field(description=_SCHEMA_RULE), AfterValidator(_require_fields)]
+SchemaFile = Annotated[
+    str | None,
+    Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}$", description=_SCHEMA_FILE_RULE),
+    AfterValidator(_read_schema_file),
+]
 Property = Annotated[str, AfterValidator(_check_property)]
 PropertyText = Annotated[str, BeforeValidator(_format_property)]
 RawStoreName = Annotated[Text, AfterValidator(_require_raw_store)]
@@ -241,11 +273,12 @@ class ContractTable:
     window_minutes: Annotated[Count, AfterValidator(_check_window_length)]
     event_time: Annotated[Text, Field(description="write SQL such as to_timestamp(value.at)")]
     measures: Measures
-    format: Annotated[Text, _require_one_of(("json", "csv", "text", "binary"))] = "json"
+    format: Annotated[Text, _require_one_of(("json", "csv", "avro", "text", "binary"))] = "json"
     compression: Annotated[Text, _require_one_of(COMPRESSIONS)] = "none"
     wire_format: Annotated[Text, _require_one_of(WIRE_FORMATS)] = "none"
     csv: Annotated[CsvTable, BeforeValidator(_require_csv)] = Field(default_factory=CsvTable)
     schema: Schema = Field(default=None, validate_default=True)
+    schema_file: SchemaFile = Field(default=None, validate_default=True)
     required: Annotated[tuple[Text, ...], AfterValidator(_require_distinct), AfterValidator(_require_fields)] = ()
     tombstone: Annotated[Text, _require_one_of(("quarantine", "record"))] = "quarantine"
     keys: dict[Column, Text] = Field(default_factory=dict, max_length=MAX_KEYS)

@@ -49,9 +49,12 @@ class BatchQueries:
         )  # fmt: skip
         if only is None and key in self._kept:
             return self._kept[key]
-        decoding = find_decoding(self.spark, registered.contract, plain=True)
+        schemas = self.context.ask_registry(keep=True)
+        decoding = find_decoding(self.spark, registered.contract, schemas, plain=True)
         records = read_shards(self.spark, source, tasks, decoding)
-        query = BatchQuery(self.spark, self.context, registered, shards[0].source.generation, records, tasks, only)
+        query = BatchQuery(
+            self.spark, self.context, registered, shards[0].source.generation, records, tasks, only, schemas
+        )
         if only is None:
             if len(self._kept) >= _MAX_KEPT:
                 self._kept.clear()

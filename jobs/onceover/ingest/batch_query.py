@@ -23,6 +23,7 @@ from onceover.kafka.shard_read import END_OFFSET
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.lines.contract_names import name_contract
 from onceover.model.window import to_ms
+from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.contract_check import analyze_contract
 from onceover.spark.interpret import interpret
 from onceover.spark.line_columns import make_grouping
@@ -46,7 +47,8 @@ class BatchQuery:
         generation: str,
         records: DataFrame,
         tasks: int,
-        only: datetime | None = None,
+        only: datetime | None,
+        schemas: SchemaFiles,
         *,
         released: bool = False,
     ) -> None:
@@ -58,7 +60,7 @@ class BatchQuery:
         length = registered.contract.window_minutes * 60_000
         framing = Framing(name, length, texts, grouping, max(1, MAX_WINDOWS // tasks))
         placed = self._place(
-            records.transform(interpret(registered.contract, registered.list_poison())), types, texts, only
+            records.transform(interpret(registered.contract, registered.list_poison(), schemas)), types, texts, only
         )
         self._pieces = placed.mapInArrow(partial(frame_pieces, framing=framing), from_arrow_schema(PIECE))
         self._appending = Appending(context.raw_address, context.layout, self.quarantine_day, grouping)

@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.lines.contract_names import name_contract
-from onceover.raw.contract_files import format_contract, keep_contracts
+from onceover.raw.contract_files import keep_contracts
+from onceover.raw.sealed_json import seal
 from onceover.spark.contract_check import analyze_contract
 
 
@@ -26,6 +27,6 @@ def keep_registered_contracts(spark: SparkSession, context: PipelineContext, reg
             for source, of_source in sorted(first_offsets.items())
             if version in of_source
         ]
-        return format_contract({"name": name, "contract": contract, "cutovers": cutovers, "columns": columns})
+        return seal({"name": name, "contract": contract, "cutovers": cutovers, "columns": columns})
 
     keep_contracts(context.raw_address, context.layout, contracts, describe)

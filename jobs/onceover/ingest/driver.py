@@ -26,6 +26,7 @@ from onceover.errors import (
     OffsetRangeError,
     OnceoverError,
     PoisonRecordError,
+    RegistryAwayError,
     SparkLostError,
     TransientError,
     UnreadableRecordError,
@@ -37,6 +38,7 @@ from onceover.ingest.poison_suspects import SuspectRanges
 from onceover.ingest.read_again import append_damage, list_readable
 from onceover.ingest.report import Progress
 from onceover.ingest.scheduler import Submissions
+from onceover.ingest.schema_waits import SchemaWaits
 from onceover.ingest.sinks import SINKS
 from onceover.ingest.starts import ReadPositions
 from onceover.ingest.unreadable_ranges import UnreadableRanges
@@ -56,6 +58,7 @@ from onceover.model.batch_plan import plan_read_again
 from onceover.model.offsets import OffsetRange, subtract
 from onceover.model.pipeline import IngestPolicy
 from onceover.offset_stores.tracker import OffsetTracker
+from onceover.raw.schema_files import SchemaFiles
 from onceover.raw.window_files import WindowFiles
 from onceover.retention import removal
 
@@ -80,12 +83,14 @@ class Ingest:
         root: OwnedRoot,
         fault_point: FaultPoint,
         open_log: Callable[[TopicFacts], KafkaSource],
+        schemas: SchemaFiles,
     ) -> None:
         self._connection, self._epoch, self._registered, self._policy = connection, epoch, registered, policy
         self._topic, self._offsets, self._append_records, self._fault_point = topic, offsets, append, fault_point
         self._files, self._open_log = files, open_log
         self._unreadable = UnreadableRanges(connection, epoch, open_log)
-        self._suspects = SuspectRanges(connection, epoch, registered, open_log)
+        self._suspects = SuspectRanges(connection, epoch, registered, open_log, schemas)
+        self._waits = SchemaWaits(connection, epoch)
         self._limit = self._suspects.limit
         self._sink = SINKS[policy.sink](connection, epoch)
         self._positions = ReadPositions(connection, epoch, policy, offsets, root, open_log)
@@ -141,6 +146,7 @@ class Ingest:
         at = self._positions.find(facts)
         self._unreadable.look(facts, at)  # before anything is read: a reader might die of it
         self._suspects.look(facts, at)
+        self._waits.look(facts, at)
         readable = list_readable(self._connection, self._epoch, facts)
         if damage := next((each for each in readable if not each.is_hole), None):
             append_damage(self._connection, self._epoch, self._registered, facts, damage, self._append)
@@ -155,7 +161,7 @@ class Ingest:
         return replace(progress, waited_seconds=waited, waiting=self._submissions.waiting, rate=submitted.rate)
 
     def _limit_logs(self, facts: TopicFacts) -> TopicFacts:
-        return self._suspects.stopped.limit(self._unreadable.stopped.limit(facts))
+        return self._waits.stopped.limit(self._suspects.stopped.limit(self._unreadable.stopped.limit(facts)))
 
     def _append(
         self, registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts, only: datetime | None
@@ -179,6 +185,7 @@ class Ingest:
             finish(self._connection, self._epoch, done, refused_why="it has landed meanwhile")
             held = list(subtract(held, landed))
         free = self._suspects.stopped.leave_out(self._unreadable.stopped.leave_out(held))
+        free = self._waits.stopped.leave_out(free)
         chosen = plan_read_again(free, self._submissions.most)
         return next(iter(self._registered.cutovers.cut_by_version(chosen).values()), ())
 
@@ -199,6 +206,10 @@ class Ingest:
                 log.warning("reading half as much: %s", error)
                 self._limit.halve(clipped)
                 batches.supersede_own(self._connection, self._epoch)
+            except RegistryAwayError as error:
+                batches.supersede_own(self._connection, self._epoch)
+                self._waits.hold(facts, error)
+                return self._report(None, facts, time.monotonic())
             except (UnreadableRecordError, PoisonRecordError) as error:
                 batches.supersede_own(self._connection, self._epoch)
                 is_unreadable = isinstance(error, UnreadableRecordError) and self._unreadable.find(clipped, facts)

@@ -83,4 +83,5 @@ def build_driver(
         root,
         fault_point,
         context.build_source,
+        context.ask_registry(keep=True),
     )

@@ -14,6 +14,7 @@ from onceover.context import PipelineContext
 from onceover.errors import (
     BatchTooLargeError,
     PoisonRecordError,
+    RegistryAwayError,
     SparkLostError,
     TransientError,
     UnreadableRecordError,
@@ -82,8 +83,9 @@ def attempt() -> Iterator[None]:
 
 def _find_kind(text: str) -> type[TransientError]:
     """Return the kind of error that a task raised, by the JVM's text; a process that dies may die of what it reads."""
-    if BatchTooLargeError.__name__ in text:
-        return BatchTooLargeError
+    for kind in (BatchTooLargeError, RegistryAwayError):
+        if kind.__name__ in text:
+            return kind
     if any(sign in text for sign in _POISON):
         return PoisonRecordError
     return UnreadableRecordError if any(sign in text for sign in _UNREADABLE) else TransientError

@@ -28,6 +28,7 @@ from onceover.ledger.log_limits import end_suspect, list_stopped, record_stopped
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
 from onceover.model.stopped_range import StopCause, StoppedRange
+from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.poison_probe import ProbeRequest
 from onceover.spark.poison_search import search
 
@@ -46,8 +47,10 @@ class SuspectRanges:
         epoch: Epoch,
         registered: RegisteredPipeline,
         open_log: Callable[[TopicFacts], KafkaSource],
+        schemas: SchemaFiles,
     ) -> None:
         self._connection, self._epoch, self._registered, self._open_log = connection, epoch, registered, open_log
+        self._schemas = schemas
         self.limit = BatchLimit()
         self._poison = registered.poison
         self._alone: set[KafkaPartition] = set()
@@ -107,7 +110,7 @@ class SuspectRanges:
         """Begin a search of those ranges whose contract is that of the first."""
         versions = [self._registered.cutovers.version(each.offsets.source, each.offsets.start) for each in suspect]
         registered = self._registered.select_version(versions[0])
-        asked = ProbeRequest(self._open_log(facts), registered.contract, self._list_of(versions[0]))
+        asked = ProbeRequest(self._open_log(facts), registered.contract, self._list_of(versions[0]), self._schemas)
         same = [each.offsets for each, version in zip(suspect, versions, strict=True) if version == versions[0]]
         self._search = _Search(asked, versions[0], same)
         self._search.start()

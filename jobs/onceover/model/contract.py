@@ -41,7 +41,8 @@ class Contract:
     """The rules that place and count a record. Versioned in the ledger: the same fingerprint is the same contract.
 
     Event time may lie at most `horizon_ms` before and `skew_ms` after the Kafka timestamp; None is no bound.
-    `schema` is Spark DDL and empty unless `format` is json or csv; `csv` is None unless it is csv. A record whose SQL
+    `schema` is Spark DDL and empty unless `format` is json or csv; `csv` is None unless it is csv; `reader_schema` is
+    the text of an Avro schema, and empty unless it is avro. A record whose SQL
     of a measure throws goes to quarantine, or, if `on_null` is `skip`, counts as null for it.
     """
 
@@ -60,11 +61,27 @@ class Contract:
     compression: str = "none"
     wire_format: str = "none"
     csv: CsvLayout | None = None
+    reader_schema: str = ""
 
     @property
     def has_fields(self) -> bool:
-        """Whether `value` is a struct of the schema's fields."""
+        """Whether `value` is a struct."""
+        return self.has_json or self.format == "avro"
+
+    @property
+    def has_json(self) -> bool:
+        """Whether Spark reads the struct's fields as JSON."""
         return self.format in ("json", "csv")
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the value is text, which must be UTF-8."""
+        return self.has_json or self.format == "text"
+
+    @property
+    def needs_registry(self) -> bool:
+        """Whether a value says by which schema it was written, and is read by it."""
+        return self.format == "avro" and self.wire_format == "confluent"
 
     def definition(self) -> dict[str, Any]:
         """Return JSON values, in a form that every later `from_definition` reads."""
@@ -73,7 +90,7 @@ class Contract:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for `to_plain`, without later ones that a contract does without: so that its fingerprint
         stays."""
-        later = {"compression": "none", "wire_format": "none", "csv": None}
+        later = {"compression": "none", "wire_format": "none", "csv": None, "reader_schema": ""}
         values = ((each.name, getattr(self, each.name)) for each in fields(self))
         return {name: value for name, value in values if name not in later or value != later[name]}
 

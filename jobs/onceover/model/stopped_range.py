@@ -9,11 +9,12 @@ from onceover.model.offsets import OffsetRange
 
 
 class StopCause(StrEnum):
-    """Why ingest stops there: Kafka's log holds the offsets, but no reader gets them; or a batch of theirs failed so
-    that a record is to blame, and it is not known yet which."""
+    """Why ingest stops there: Kafka's log holds the offsets, but no reader gets them; a batch of theirs failed so that
+    a record is to blame, and it is not known yet which; or the schema that wrote a value is not known yet."""
 
     UNREADABLE = "unreadable"
     SUSPECT = "suspect"
+    UNKNOWN_SCHEMA = "unknown_schema"
 
 
 @dataclass(frozen=True, slots=True)

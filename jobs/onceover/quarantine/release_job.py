@@ -69,6 +69,7 @@ class ReleaseRun:
     def __init__(self, spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline) -> None:
         self._spark, self._connection, self._registered, self._context = spark, context.ledger, registered, context
         self._raw_address, self._most = context.raw_address, context.pipeline.ingest.max_records_per_batch
+        self._schemas = context.ask_registry(keep=True)
         self._judged: DataFrame | None = None
         self._bytes = 0
 
@@ -96,7 +97,7 @@ class ReleaseRun:
         registered = self._registered
         log.warning("a record ends Spark, or never lets it end: searching for it among those in quarantine")
         lines = QuarantineLines(self._raw_address, tuple(files))
-        asked = ProbeRequest(lines, registered.contract, registered.list_poison())
+        asked = ProbeRequest(lines, registered.contract, registered.list_poison(), self._schemas)
         found = search_quarantine(asked, registered.contract_version)
         record_poison(self._connection, registered.name, found)
         self._registered = replace(registered, poison=(*registered.poison, *found))
@@ -149,10 +150,12 @@ class ReleaseRun:
                 raise ValueError("plan the release first")
             chosen = self._judged.transform(looked_up(((r, 1) for r in chunk), "is_chosen"))
             generation = chunk[0].source.generation
-            decoding = find_decoding(self._spark, self._registered.contract)
+            decoding = find_decoding(self._spark, self._registered.contract, self._schemas)
             chosen = chosen.where("is_chosen IS NOT NULL").select(*_OF_RECORD)
             records = add_shard_ends(chosen, generation, decoding)
-            return BatchQuery(self._spark, self._context, self._registered, generation, records, 2, released=True)
+            return BatchQuery(
+                self._spark, self._context, self._registered, generation, records, 2, None, self._schemas, released=True
+            )
 
         return append_batch(self._spark, self._context, query, spans, spans)
 
@@ -181,7 +184,7 @@ class ReleaseRun:
             .transform(looked_up(landed, "is_landed"))
             .groupBy(*ID_COLUMNS, "is_landed")
             .agg(F.count_distinct(*HALVES).alias("contents"), *record)
-            .transform(interpret(registered.contract, registered.list_poison()))
+            .transform(interpret(registered.contract, registered.list_poison(), self._schemas))
             .withColumn("window_ms", window_ms)
             .join(F.broadcast(expired_starts), "window_ms", "left")
             .withColumn(

@@ -3,32 +3,20 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import pairwise
-
-import xxhash
 
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.lines.contract_names import name_contract
 from onceover.model.contract import Contract, Contracts, Cutovers, list_refused_changes
-from onceover.model.json_text import to_json
 from onceover.model.offsets import LARGEST_END, KafkaPartition
 from onceover.raw.layout import Layout
+from onceover.raw.sealed_json import unseal
 from onceover.raw.store import RawStore, open_store
 
 _NAME = re.compile(r"V([1-9][0-9]{0,8})-[0-9a-f]{16}\.json")
-
-
-def format_contract(values: Mapping[str, object]) -> bytes:
-    """Return the content of a contract's file: JSON, with the `hash` of these values, by which damage shows."""
-    return to_json({**values, "hash": _hash(values)}, indent=1).encode()
-
-
-def _hash(values: Mapping[str, object]) -> str:
-    return xxhash.xxh3_64_hexdigest(to_json(values))
 
 
 def keep_contracts(address: str, layout: Layout, names: Iterable[str], describe: Callable[[str], bytes]) -> None:
@@ -111,9 +99,7 @@ def _list_names(files: RawStore, layout: Layout) -> frozenset[str]:
 def _parse(path: str, name: str, content: bytes) -> tuple[int, Contract, dict[KafkaPartition, int]]:
     named = _NAME.fullmatch(name)
     try:
-        values = json.loads(content)
-        if values.pop("hash") != _hash(values):
-            raise ValueError("its hash differs")
+        values = unseal(content)
         contract = Contract.from_definition(values["contract"])
         first_offsets = {KafkaPartition(str(at), int(number)): first for at, number, first in values["cutovers"]}
         if not all(type(first) is int and 0 <= first < LARGEST_END for first in first_offsets.values()):

@@ -57,5 +57,10 @@ class Layout:
         """Return the folder of the contracts that lines name."""
         return f"{self.raw_root}/{self.pipeline}/contracts"
 
+    @property
+    def schema_folder(self) -> str:
+        """Return the folder of the schemas that values were written with."""
+        return f"{self.raw_root}/{self.pipeline}/schemas"
+
     def day_folder(self, day: date) -> str:
         return f"{self.raw_root}/{self.pipeline}/{day.isoformat()}"

@@ -30,6 +30,7 @@ from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
 from onceover.model.window import from_ms, to_ms
 from onceover.raw.frozen_file import FrozenText
+from onceover.raw.schema_files import SchemaFiles
 from onceover.raw.window_files import WindowFiles
 from onceover.repair.proof import list_doubtful
 from onceover.repair.window_accounts import GroupAccounts, WindowAccounts
@@ -53,7 +54,9 @@ def open_rebuild(
     """Read windows as `FoldedRebuild` does, the doubtful ones twice, and keep their rows until the end of the block.
     Yields the rebuild, and each window that could be read."""
     size = sum(file.length for files in (texts, compacted) for file in files.values())
-    rebuild = FoldedRebuild(spark, context.raw_address, contracts, claimed, accounted, own, texts, compacted)
+    rebuild = FoldedRebuild(
+        spark, context.raw_address, contracts, claimed, accounted, own, texts, compacted, context.schemas
+    )
     with choose_codegen(spark, size), closing(rebuild):
         yield rebuild, look_again(context, rebuild, claimed, rebuild.collect())
 
@@ -89,12 +92,13 @@ class FoldedRebuild:
         own: Sequence[OffsetRange],
         files: Mapping[datetime, FrozenText],
         compacted: Mapping[datetime, FrozenText] = MappingProxyType({}),
+        schemas: SchemaFiles | None = None,
     ) -> None:
         self._claimed, self._files = {claim.window_start: claim for claim in claimed}, files
         self._compacted = compacted
         self._group = GroupAccounts.of(contracts, accounted, own)
         self._accounts = {start: WindowAccounts.of(claim, self._group) for start, claim in self._claimed.items()}
-        self._folder = WindowFolder(spark, address, contracts)
+        self._folder = WindowFolder(spark, address, contracts, schemas)
         self._folded: FoldedFiles | None = None
         self.failures: dict[datetime, str] = {}
 

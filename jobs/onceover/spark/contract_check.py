@@ -11,9 +11,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import (
-    ArrayType,
     BooleanType,
     ByteType,
     DataType,
@@ -23,24 +21,22 @@ from pyspark.sql.types import (
     FloatType,
     IntegerType,
     LongType,
-    MapType,
     ShortType,
     StringType,
     StructType,
     TimestampType,
 )
 
-from onceover.config.mistakes import Mistake, MistakesError, suggest_name
+from onceover.config.mistakes import Mistake, MistakesError
 from onceover.errors import TerminalError
 from onceover.model.contract import Column, Columns, Contract
 from onceover.model.measures import SKIPPED, Measure
 from onceover.spark.catalyst import list_items
 from onceover.spark.contract_conversions import CONVERSIONS, find_refused_conversion
 from onceover.spark.contract_patterns import WITH_CONSTANTS, find_refused_constant
+from onceover.spark.contract_schema import find_schema
 from onceover.spark.contract_sql import HEADERS, analyze_plan, make_visible, read_sql
-from onceover.spark.field_path import find_paths, list_paths, quote_path, write_path
-from onceover.spark.json_fields import READABLE_TYPES, list_unreadable_types
-from onceover.spark.json_value import parse_document
+from onceover.spark.failure import extract_reason
 from onceover.spark.session import MEANING, OLD_MEANING
 
 _POSTGRES: Mapping[type[DataType], str] = {
@@ -77,7 +73,6 @@ _SPECIAL = re.compile(
     r"['\"]\s*(now|today|tomorrow|yesterday|T?\d{1,2}:[\d:.]*)\b|['\"]\s*(now|today|tomorrow|yesterday|T?\d{1,2}:[\d:.]*)\s*['\"]\s*::",
     re.IGNORECASE,
 )
-_SCHEMA_REMEDY = 'write it like "origin STRING, dep_delay INT"'
 _KINDS = "a string, integer, boolean, date, timestamp or decimal"
 
 
@@ -133,7 +128,7 @@ class _Check:
                 "and of the options of spark-submit"
             )
         contract = self._contract
-        schema = self._parse_schema() if contract.has_fields else StructType()
+        schema = find_schema(self._spark, contract, self._refuse)
         if self._mistakes:
             raise MistakesError(self._mistakes)
         seen = make_visible(self._spark, contract, schema)
@@ -164,38 +159,6 @@ class _Check:
     def _refuse(self, key: str, what: str, remedy: str) -> None:
         self._mistakes.append(Mistake(self._file, f"contract.{key}", what, remedy))
 
-    def _parse_schema(self) -> StructType:
-        try:
-            schema = StructType.fromDDL(self._contract.schema)
-            if not isinstance(schema, StructType):  # a single type without a name is DDL as well
-                self._refuse("schema", f"{self._contract.schema!r} names no field", _SCHEMA_REMEDY)
-                return StructType()
-            self._spark.range(0).select(parse_document(F.lit("{}"), schema))
-        except PySparkException as error:
-            self._refuse("schema", _extract_reason(error), _SCHEMA_REMEDY)
-            return StructType()
-        for field, kind in list_unreadable_types(schema):
-            self._refuse("schema", f"field {field} is of type {kind}", f"declare it as {READABLE_TYPES}")
-        for each in schema.fields if self._contract.csv else ():
-            if isinstance(each.dataType, StructType | ArrayType | MapType):
-                what = f"field {each.name} is of type {each.dataType.simpleString()}, and CSV has no such fields"
-                self._refuse("schema", what, "declare it as STRING, and read it by SQL")
-        paths = list(list_paths(schema))
-        lowered = [tuple(name.lower() for name in path) for path in paths]
-        for path in sorted({path for path in lowered if lowered.count(path) > 1}):
-            self._refuse("schema", f"field {'.'.join(path)} is declared twice; case does not matter", "rename one")
-        for name in self._contract.required:
-            self._check_field(schema, name, [write_path(schema, path) for path in paths])
-        return schema
-
-    def _check_field(self, schema: StructType, name: str, known: list[str]) -> None:
-        meant = find_paths(schema, name)
-        if not meant:
-            self._refuse("required", f"the schema has no field {name}", suggest_name(name, known))
-        elif len(meant) > 1:
-            both = " and ".join(sorted(map(quote_path, meant)))
-            self._refuse("required", f"{name} may be {both}", "write one of them, with its backquotes")
-
     def _find_type(self, seen: DataFrame, key: str, sql: str) -> DataType | None:
         """Return the SQL's type, or None after adding its mistake."""
         try:
@@ -204,7 +167,7 @@ class _Check:
             plan = analyze_plan(self._spark, seen, sql)
         except PySparkException as error:
             names = "key (STRING), value, kafka_timestamp (TIMESTAMP) and header('name') (STRING)"
-            self._refuse(key, f"{_extract_reason(error)} in {_shorten(sql)}", f"write Spark SQL over {names}")
+            self._refuse(key, f"{extract_reason(error)} in {_shorten(sql)}", f"write Spark SQL over {names}")
             return None
         self._uses_headers |= any(name.name().lower() == HEADERS for name in list_items(plan.references().toSeq()))
         within = written | _list_classes(plan.expressions().apply(0).toJSON())
@@ -288,11 +251,6 @@ def _list_classes(tree: str) -> set[str]:
         elif isinstance(node, list):
             waiting.extend(node)
     return classes
-
-
-def _extract_reason(error: PySparkException) -> str:
-    text = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return re.sub(r"\s*SQLSTATE:.*", "", re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text.strip())).rstrip(".")
 
 
 def _shorten(sql: str) -> str:

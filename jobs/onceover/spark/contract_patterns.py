@@ -9,11 +9,11 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
 from onceover.config.mistakes import Mistake
 from onceover.model.contract import Contract, list_written_measures
 from onceover.spark.catalyst import get_name, list_children, walk
+from onceover.spark.contract_schema import find_schema
 from onceover.spark.contract_sql import analyze_sql, make_visible
 from onceover.spark.datetime_pattern import DatetimePattern, Doubt
 
@@ -35,8 +35,7 @@ _OPTIONS = {"timestampformat", "timestampntzformat", "dateformat"}
 
 def list_warnings(spark: SparkSession, contract: Contract, file: str) -> list[Mistake]:
     """Return a warning for each doubtful pattern of a contract that passed the check; `file` names it."""
-    schema = StructType.fromDDL(contract.schema) if contract.has_fields else StructType()
-    seen = make_visible(spark, contract, schema)  # type: ignore[arg-type]
+    seen = make_visible(spark, contract, find_schema(spark, contract, lambda *_: None))
     warnings = []
     for key, sql in _list_sql(contract):
         patterns = list(find_patterns(spark, analyze_sql(spark, seen, sql)))

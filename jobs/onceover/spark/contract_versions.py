@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from onceover.model.contract import Contract, Contracts, Cutovers
 from onceover.model.offsets import OffsetRange
+from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.contract_check import analyze_contract
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
@@ -17,20 +18,20 @@ from onceover.spark.range_join import looked_up
 _NO_END = 2**63 - 1
 
 
-def interpret_each(contracts: Contracts) -> Callable[[DataFrame], DataFrame]:
+def interpret_each(contracts: Contracts, schemas: SchemaFiles | None = None) -> Callable[[DataFrame], DataFrame]:
     """Add the columns of `interpret`, by each ID's version, with nulls for measures that only a later version has.
 
     Also takes generation, kafka_partition and offset. With several versions, adds `version` too. With one version, does
     the same as `interpret`.
     """
     if len(contracts.versions) == 1:
-        return interpret(contracts.newest, contracts.list_poison(1))
+        return interpret(contracts.newest, contracts.list_poison(1), schemas)
 
     def add(records: DataFrame) -> DataFrame:
         numbered = records.transform(add_version(contracts.cutovers))
         interpreted = (
             numbered.where(F.col("version") == version)
-            .transform(interpret(contract, contracts.list_poison(version)))
+            .transform(interpret(contract, contracts.list_poison(version), schemas))
             .transform(add_missing_measures(contracts.newest))
             for version, contract in enumerate(contracts.versions, 1)
         )

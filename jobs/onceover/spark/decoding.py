@@ -1,6 +1,7 @@
 """What tasks in Python read of records for a contract's SQL, in columns of their own: Spark reads the rest.
 
     headers -> HEADER_MAP     value -decompressed, unframed, CSV as JSON-> DOCUMENT, or DOCUMENT_FAULT -> PLAIN
+                              value -decompressed-> Avro -> PLAIN, or DOCUMENT_FAULT
 
 Ingest's tasks decode what they have just read from Kafka; records from elsewhere take one more turn through Python.
 Raw has what Kafka had.
@@ -13,16 +14,20 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BooleanType, DataType, NumericType, StructType
 
+from onceover.errors import RegistryAwayError
 from onceover.formats import header_map
+from onceover.formats.avro.values import AvroReader, WriterUnknownError
 from onceover.formats.compression import decompress
 from onceover.formats.csv_row import CsvField, CsvReader, Kind
 from onceover.formats.framed import read_payload
 from onceover.formats.undecodable import UndecodableError
 from onceover.model.contract import Contract, CsvLayout
+from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.contract_check import analyze_contract
 from onceover.spark.plain_json import PLAIN, make_plain_type, read_plain
 
@@ -36,7 +41,8 @@ _TOGETHER: Final = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """What is decoded; `fields` are the columns that it adds to records with `headers` and `value`."""
+    """What is decoded; `fields` are the columns that it adds to records with `headers` and `value`. `avro` reads what
+    `plain` is the type of."""
 
     has_headers: bool = False
     compression: str = "none"
@@ -44,28 +50,40 @@ class Decoding:
     csv: CsvLayout | None = None
     csv_fields: tuple[CsvField, ...] = ()
     plain: pa.StructType | None = None
+    avro: AvroReader | None = None
 
     @property
     def has_document(self) -> bool:
+        return self.avro is None and self._rewrites
+
+    @property
+    def has_faults(self) -> bool:
+        return self.avro is not None or self._rewrites
+
+    @property
+    def _rewrites(self) -> bool:
         return self.csv is not None or self.compression != "none" or self.wire_format != "none"
 
     @property
     def fields(self) -> list[pa.Field]:
         columns = [(HEADER_MAP, header_map.TYPE)] if self.has_headers else []
-        columns += [(DOCUMENT, pa.string()), (DOCUMENT_FAULT, pa.string())] if self.has_document else []
+        columns += [(DOCUMENT, pa.string())] if self.has_document else []
+        columns += [(DOCUMENT_FAULT, pa.string())] if self.has_faults else []
         columns += [(PLAIN, self.plain)] if self.plain is not None else []
         return [pa.field(*column) for column in columns]
 
     def decode(self, records: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, list[pa.Array]]]:
-        """Yield all records in order, in batches, each with the columns of `fields`."""
+        """Yield all records in order, in batches, each with the columns of `fields`. Raises RegistryAwayError, with the
+        first record that waits, while a schema registry does not say what wrote a value."""
         start = 0
-        for documents in self._read_documents(records.column("value")):
-            part = records.slice(start, len(documents[0]))
+        for documents, faults in self._read_documents(records.column("value")):
+            part = records.slice(start, len(documents))
             start += len(part)
             added = [header_map.read_header_maps(part.column("headers"))] if self.has_headers else []
-            added += [documents[0].view(pa.string()), documents[1]] if self.has_document else []
-            added += [read_plain(documents[0], self.plain)] if self.plain is not None else []
-            yield part, added
+            rows, more = self._read_rows(part, documents)
+            added += [documents.view(pa.string())] if self.has_document else []
+            added += [pc.coalesce(faults, more)] if self.has_faults else []
+            yield part, added + ([rows] if self.plain is not None else [])
 
     def add(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -73,9 +91,19 @@ class Decoding:
                 names = [*part.schema.names, *(field.name for field in self.fields)]
                 yield pa.RecordBatch.from_arrays([*part.columns, *added], names)
 
+    def _read_rows(self, records: pa.RecordBatch, documents: pa.Array) -> tuple[pa.Array | None, pa.Array]:
+        no_faults = pa.nulls(len(records), pa.string())
+        if self.avro is None:
+            return read_plain(documents, self.plain) if self.plain is not None else None, no_faults
+        try:
+            return self.avro.read(documents.view(pa.binary()))
+        except WriterUnknownError as error:
+            at = [records.column(name)[error.row].as_py() for name in ("kafka_partition", "offset")]
+            raise RegistryAwayError("Kafka partition {}, offset {} waits: {}".format(*at, error)) from error
+
     def _read_documents(self, values: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
         """Yield documents with their faults: none has both, and a value of null none."""
-        if not self.has_document:
+        if self.compression == "none" and not self.has_document:
             yield values, pa.nulls(len(values), pa.string())
             return
         rows = CsvReader(self.csv, self.csv_fields) if self.csv else None
@@ -87,7 +115,7 @@ class Decoding:
             try:
                 if document is not None and self.compression != "none":
                     document = decompress(document, self.compression)
-                if document is not None and self.wire_format != "none":
+                if document is not None and self.wire_format != "none" and not self.avro:
                     document = read_payload(document)
                 if document is not None and rows:
                     document = rows.read(document)
@@ -102,18 +130,27 @@ class Decoding:
         yield pa.array(documents, pa.binary()), pa.array(faults, pa.string())
 
 
-def find_decoding(spark: SparkSession, contract: Contract, *, plain: bool = False) -> Decoding:
+def find_decoding(
+    spark: SparkSession, contract: Contract, schemas: SchemaFiles | None = None, *, plain: bool = False
+) -> Decoding:
     """Return what the contract's SQL needs; with `plain`, the fields of plain values too, where the format has them.
-    Raises as `check_contract`."""
+    `schemas` has those that values in a registry's wire format were written with. Raises as `check_contract`."""
     checked = analyze_contract(spark, contract)
     fields = tuple(CsvField(field.name, _find_kind(field.dataType)) for field in checked.schema.fields)
+    avro = None
+    if contract.format == "avro":
+        if contract.wire_format != "none" and schemas is None:
+            raise ValueError("name the folder of schemas")
+        avro = AvroReader(contract.reader_schema, schemas if contract.wire_format != "none" else None)
+    plain_type = make_plain_type(checked.schema) if plain else None
     return Decoding(
         checked.uses_headers,
         contract.compression,
         contract.wire_format,
         contract.csv,
         fields if contract.csv else (),
-        make_plain_type(checked.schema) if plain else None,
+        avro.type if avro else plain_type,
+        avro,
     )
 
 

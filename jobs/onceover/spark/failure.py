@@ -56,3 +56,9 @@ def isolate_failures(
         yield from isolate_failures(windows[half:], run, failed)
     else:
         yield result
+
+
+def extract_reason(error: PySparkException) -> str:
+    """Return the first line of an error about SQL, without its class and state."""
+    text = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return re.sub(r"\s*SQLSTATE:.*", "", re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text.strip())).rstrip(".")

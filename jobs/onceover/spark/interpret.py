@@ -21,6 +21,7 @@ from onceover.lines.line_format import MAX_EVENT_MS
 from onceover.model.contract import Contract, list_written_measures
 from onceover.model.measures import SKIPPED, Measure
 from onceover.model.poison import SQL_FAILED, PoisonRecord
+from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.catalyst import to_column, to_expression
 from onceover.spark.contract_check import CheckedContract, analyze_contract
 from onceover.spark.contract_sql import HEADERS, make_visible, read_sql
@@ -37,14 +38,16 @@ _OWN = "__onceover_"  # out of reach of the contract's SQL, which is checked aga
 _CARRIED = f"{_OWN}of_"
 
 
-def interpret(contract: Contract, poison: Sequence[PoisonRecord] = ()) -> Callable[[DataFrame], DataFrame]:
+def interpret(
+    contract: Contract, poison: Sequence[PoisonRecord] = (), schemas: SchemaFiles | None = None
+) -> Callable[[DataFrame], DataFrame]:
     """Add `event_ms` bigint, `reason` string, `k_NAME` per key and `m_NAME` per measure. Raises as `check_contract`.
 
     Takes kafka_partition, offset, key (binary), value (binary, or a string of any bytes) and kafka_timestamp (bigint,
     ms), the last three nullable, and passes all columns through. Takes what `find_decoding` needs, too: its columns, or
-    headers as raw has them. A column PLAIN has what `read_plain` read of the values. Of `poison` records nothing is
-    evaluated; they may have a generation. Exactly one of `event_ms` and `reason` is null; with a reason, keys and
-    measures are null too. The reasons, in order:
+    headers as raw has them. A column PLAIN has what was read of the values before. Of `poison` records nothing is
+    evaluated; they may have a generation. `schemas` are as `find_decoding` takes them. Exactly one of `event_ms` and
+    `reason` is null; with a reason, keys and measures are null too. The reasons, in order:
 
     - SQL failed: X, SQL too slow: X: of a poison record, as it says
     - unreadable headers: the name of one is not UTF-8, and the contract's SQL uses headers
@@ -69,7 +72,7 @@ def interpret(contract: Contract, poison: Sequence[PoisonRecord] = ()) -> Callab
         found = _evaluate(records.sparkSession, contract, checked)
         carried = [f"{_CARRIED}{name}" for name in records.columns]
         return (
-            _show_to_sql(records, contract, checked, poison)
+            _show_to_sql(records, contract, checked, schemas, poison)
             .select(*map(_quote, carried), _quote(f"{_OWN}fault"), found.alias(f"{_OWN}found"))
             .withColumn(f"{_OWN}reason", _find_reason(contract, checked))
             .select(
@@ -81,40 +84,44 @@ def interpret(contract: Contract, poison: Sequence[PoisonRecord] = ()) -> Callab
     return add
 
 
-def evaluate(contract: Contract, column: str) -> Callable[[DataFrame], DataFrame]:
+def evaluate(contract: Contract, column: str, schemas: SchemaFiles | None = None) -> Callable[[DataFrame], DataFrame]:
     """Return the value of one column of `name_values` for each record. An action raises Spark's own error where the
     SQL throws; `interpret` only says that it does."""
 
     def select(records: DataFrame) -> DataFrame:
         checked = analyze_contract(records.sparkSession, contract)
         value = list_values(records.sparkSession, contract, checked)[column]
-        return _show_to_sql(records, contract, checked).select(value.alias(column))
+        return _show_to_sql(records, contract, checked, schemas).select(value.alias(column))
 
     return select
 
 
 def _show_to_sql(
-    records: DataFrame, contract: Contract, checked: CheckedContract, poison: Sequence[PoisonRecord] = ()
+    records: DataFrame,
+    contract: Contract,
+    checked: CheckedContract,
+    schemas: SchemaFiles | None,
+    poison: Sequence[PoisonRecord] = (),
 ) -> DataFrame:
     """Return all columns under names of our own, those that the contract's SQL sees, and the fault of each record."""
-    decoding = find_decoding(records.sparkSession, contract)
+    decoding = find_decoding(records.sparkSession, contract, schemas)
     records = add_decoded(records, decoding)
     carried = [f"{_CARRIED}{name}" for name in records.columns]
     known = find_reason(records.columns, poison, _CARRIED)
-    spark, has_fields, own_text = records.sparkSession, contract.has_fields, _quote(f"{_OWN}text")
+    spark, has_json, own_text = records.sparkSession, contract.has_json, _quote(f"{_OWN}text")
     plain = _quote(f"{_CARRIED}{PLAIN}") if PLAIN in records.columns else F.lit(None).cast(checked.schema)
     payload = _get_payload(decoding)
     fault = _find_fault(spark, contract, checked, decoding, plain.isNull())
     text = _read_text(contract, payload, plain)
-    value = F.coalesce(plain, _plan_fields(spark, checked.schema)[0]) if has_fields else own_text
-    if contract.format == "binary":
-        value = payload.cast("binary")
+    value = F.coalesce(plain, _plan_fields(spark, checked.schema)[0]) if has_json else own_text
+    if not contract.has_text:
+        value = plain if contract.has_fields else payload.cast("binary")
     if known is not None:
         fault, text = F.coalesce(known, fault), F.when(known.isNull(), text)
     return (
         records.select(*(F.col(f"`{name}`").alias(own) for name, own in zip(records.columns, carried, strict=True)))
         .withColumns({f"{_OWN}text": text, f"{_OWN}is_null": _quote(f"{_CARRIED}value").isNull()})
-        .withColumn(f"{_OWN}parsed", parse_document(own_text, checked.schema) if has_fields else own_text)
+        .withColumn(f"{_OWN}parsed", parse_document(own_text, checked.schema) if has_json else own_text)
         .withColumn(f"{_OWN}value", value)
         .select(*map(_quote, carried), *_select_visible(contract, decoding), fault.alias(f"{_OWN}fault"))
     )
@@ -129,15 +136,15 @@ def _get_payload(decoding: Decoding) -> Column:
 
 
 def _read_text(contract: Contract, payload: Column, plain: Column) -> Column:
-    """Return the value as text, that of an object wrapped in a document; null where it is read, not UTF-8, or binary.
+    """Return the value as text, that of an object wrapped in a document; null where it is read, or not UTF-8.
 
     A column of its own, which is not deterministic, for Spark interprets all expressions below `from_json`, and finds
     their methods by name again for each record.
     """
     text = payload.cast("string")
-    if contract.format == "binary":
+    if not contract.has_text:
         return F.lit(None).cast("string")
-    if contract.has_fields:
+    if contract.has_json:
         return F.when(plain.isNull() & F.is_valid_utf8(text) & (F.spark_partition_id() >= 0), wrap(text))
     return F.when(F.is_valid_utf8(text), text)
 
@@ -172,21 +179,21 @@ def _find_fault(
     fault = F.when(~has_headers, "unreadable headers").when(
         F.col(f"{_OWN}is_null"), F.lit("tombstone" if contract.tombstone == "quarantine" else None).cast("string")
     )
-    if decoding.has_document:
+    if decoding.has_faults:
         broken = _quote(f"{_CARRIED}{DOCUMENT_FAULT}")
         fault = fault.when(broken.isNotNull(), F.concat(F.lit("unparseable: "), broken))
     if contract.format == "text":
         fault = fault.when(text.isNull(), "unparseable: not UTF-8")
-    if contract.has_fields:
+    if contract.has_json:
         document = _quote(f"{_OWN}parsed")
         is_no_object, why = find_document_fault(text, document)
         why = F.concat(F.lit("unparseable: "), why)
         fault = fault.when(is_unread & is_no_object, name_framed(_get_payload(decoding).cast("binary"), why))
         for broken, what in _plan_fields(spark, checked.schema)[1]:
             fault = fault.when(is_unread & broken, F.concat(F.lit("unparseable: "), what))
-        for name in contract.required:
-            (path,) = find_paths(checked.schema, name)
-            fault = fault.when(_get_field(value, path).isNull(), f"missing field {name}")
+    for name in contract.required:
+        (path,) = find_paths(checked.schema, name)
+        fault = fault.when(_get_field(value, path).isNull(), f"missing field {name}")
     return fault
 
 

@@ -32,6 +32,7 @@ from onceover.model.contract import Contract
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
 from onceover.model.record import ID_COLUMNS, LARGEST_RECORD
+from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.contract_check import analyze_contract
 from onceover.spark.decoding import find_decoding
 from onceover.spark.failure import summarize
@@ -61,6 +62,7 @@ class ProbeRequest:
     source: KafkaSource | QuarantineLines
     contract: Contract
     poison: tuple[PoisonRecord, ...]
+    schemas: SchemaFiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +100,10 @@ class _Evaluation:
 
     def _plan(self, contract: Contract) -> DataFrame:
         # Sorted, all are read before the first is evaluated: else the reader's process ends with each that fails.
-        decoding = find_decoding(self._spark, contract)
+        decoding = find_decoding(self._spark, contract, self._asked.schemas)
         records = read_shards(self._spark, self._source, 1, decoding).sortWithinPartitions("offset")
         poison = tuple(known for known in self._asked.poison if known.source.generation == self._generation)
-        return records.transform(_evaluate(contract, poison))
+        return records.transform(_evaluate(contract, poison, self._asked.schemas))
 
 
 class _LineEvaluation:
@@ -121,14 +123,16 @@ class _LineEvaluation:
         if unit.column == ID:
             return list(records.select(*ID_COLUMNS).collect()[0])
         contract = _select_column(self._asked.contract, unit.column)
-        return _answer(records.transform(_evaluate(contract, self._asked.poison)))
+        return _answer(records.transform(_evaluate(contract, self._asked.poison, self._asked.schemas)))
 
 
-def _evaluate(contract: Contract, poison: Sequence[PoisonRecord]) -> Callable[[DataFrame], DataFrame]:
+def _evaluate(
+    contract: Contract, poison: Sequence[PoisonRecord], schemas: SchemaFiles | None
+) -> Callable[[DataFrame], DataFrame]:
     """Evaluate all of each record, and return a row for each that makes a text which no line of raw has room for."""
 
     def select(records: DataFrame) -> DataFrame:
-        found = records.transform(interpret(contract, poison))
+        found = records.transform(interpret(contract, poison, schemas))
         types = analyze_contract(records.sparkSession, contract).types
         texts = [name for name, kind in types.items() if isinstance(kind, StringType)]
         is_giant = F.greatest(F.lit(0), F.lit(0), *map(F.octet_length, texts)) > LARGEST_RECORD

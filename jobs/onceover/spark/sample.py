@@ -19,6 +19,7 @@ from onceover.model.offsets import KafkaPartition, subtract
 from onceover.model.poison import PoisonRecord
 from onceover.model.record import Record
 from onceover.model.window import format_moment, from_ms
+from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.interpret import interpret, name_values
 from onceover.spark.source import read_ranges
 from onceover.spark.sql_failure import evaluate_record, explain_sql_failure
@@ -82,11 +83,12 @@ def sample_topic(
     contract: Contract,
     most: int,
     poison: Sequence[PoisonRecord] = (),
+    schemas: SchemaFiles | None = None,
 ) -> TopicSample:
     """Return what ingest would make of the topic's last `most` offsets, without those that no reader gets, by what the
     source knows, and without evaluating those of `poison`. An action raises the errors of reading."""
     ranges = subtract(plan_sample(facts, most), source.unreadable)
-    read = read_ranges(spark, source, ranges).transform(interpret(contract, poison)).cache()
+    read = read_ranges(spark, source, ranges).transform(interpret(contract, poison, schemas)).cache()
     try:
         length = contract.window_minutes
         is_far = (F.col("kafka_timestamp") >= 0) & (F.abs(F.col("event_ms") - F.col("kafka_timestamp")) > FAR_MS)
@@ -109,8 +111,8 @@ def sample_topic(
             p, offset, stamp, key, headers, value = row["first"]
             read_from = KafkaPartition(facts.generation, p)
             first_record = Record(read_from, offset, stamp, key, unescape_headers(bytes(headers)), value)
-            error = explain_sql_failure(spark, contract, row["reason"], first_record, poison)
-            example = _find_times(spark, contract, row["reason"], first_record)
+            error = explain_sql_failure(spark, contract, row["reason"], first_record, poison, schemas)
+            example = _find_times(spark, contract, row["reason"], first_record, schemas)
             reasons.append(SampledReason(row["reason"], row["records"], error, find_remedy(row["reason"]), example))
         columns = ["kafka_partition", "offset", "kafka_timestamp", *name_values(contract)]
         newest = read.where("reason IS NULL").orderBy(F.desc("kafka_timestamp"), F.desc("offset")).limit(MAX_SHOWN)
@@ -121,8 +123,10 @@ def sample_topic(
     return TopicSample(records, sum(row["far"] for row in found), skipped, windows, reasons, rows)
 
 
-def _find_times(spark: SparkSession, contract: Contract, reason: str, record: Record) -> Times | None:
+def _find_times(
+    spark: SparkSession, contract: Contract, reason: str, record: Record, schemas: SchemaFiles | None
+) -> Times | None:
     """Return the times of a record whose event time is beyond a bound: `interpret` shows none of a refused record."""
     if not reason.startswith("beyond "):
         return None
-    return Times(evaluate_record(spark, contract, "event_ms", record), record.kafka_timestamp)
+    return Times(evaluate_record(spark, contract, "event_ms", record, schemas), record.kafka_timestamp)

@@ -14,6 +14,7 @@ from onceover.lines.escapes import escape_headers
 from onceover.model.contract import Contract
 from onceover.model.poison import SQL_FAILED, PoisonRecord
 from onceover.model.record import Record
+from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.failure import summarize
 from onceover.spark.interpret import evaluate, name_values
 
@@ -24,7 +25,12 @@ _WIDTH = 300
 
 
 def explain_sql_failure(
-    spark: SparkSession, contract: Contract, reason: str, record: Record, poison: Iterable[PoisonRecord] = ()
+    spark: SparkSession,
+    contract: Contract,
+    reason: str,
+    record: Record,
+    poison: Iterable[PoisonRecord] = (),
+    schemas: SchemaFiles | None = None,
 ) -> str | None:
     """Return Spark's error, with its class, for a record of that reason: the expression that it names is evaluated once
     more, unless the record is one of `poison`, which have their error. None for another reason, or if the expression
@@ -36,7 +42,7 @@ def explain_sql_failure(
     if reason not in columns:
         return None
     try:
-        evaluate_record(spark, contract, columns[reason], record)
+        evaluate_record(spark, contract, columns[reason], record, schemas)
     except Py4JNetworkError:
         raise
     except (PySparkException, Py4JError) as error:
@@ -46,11 +52,13 @@ def explain_sql_failure(
     return None
 
 
-def evaluate_record(spark: SparkSession, contract: Contract, column: str, record: Record) -> Any:
+def evaluate_record(
+    spark: SparkSession, contract: Contract, column: str, record: Record, schemas: SchemaFiles | None = None
+) -> Any:
     """Return what one column of `name_values` is for the record. Raises Spark's own error where the SQL throws."""
     parts = (record.key, escape_headers(record.headers), record.value)
     row = (record.source.kafka_partition, record.offset, record.kafka_timestamp, *map(_as_binary, parts))
-    return spark.createDataFrame([row], _SCHEMA).transform(evaluate(contract, column)).collect()[0][0]
+    return spark.createDataFrame([row], _SCHEMA).transform(evaluate(contract, column, schemas)).collect()[0][0]
 
 
 def _as_binary(part: bytes | None) -> bytearray | None:

@@ -25,6 +25,7 @@ from onceover.lines.folded_window import FoldedUnit
 from onceover.lines.judge import NO_WINDOW
 from onceover.lines.line_rows import EVALUATED, SCHEMA, VALUE_FIELDS, fold_rows, make_rows
 from onceover.model.contract import Contracts
+from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.fold_tasks import LINE, group_units, list_lines, make_batches, make_schema, run_tasks
 from onceover.spark.interpret import interpret
 from onceover.spark.line_columns import LineColumns
@@ -35,10 +36,15 @@ _ROWS: Final = pa.schema([("window_ms", pa.int64()), (_ERROR, pa.string()), *SCH
 
 
 def fold_by_value(
-    spark: SparkSession, address: str, files: Sequence[WindowFile], contracts: Contracts, columns: LineColumns
+    spark: SparkSession,
+    address: str,
+    files: Sequence[WindowFile],
+    contracts: Contracts,
+    columns: LineColumns,
+    schemas: SchemaFiles | None,
 ) -> DataFrame:
     """Return what `fold_files` does, by the VALUE of all records."""
-    rows = _evaluate(spark, address, files, contracts, columns, whole=False).drop("line")
+    rows = _evaluate(spark, address, files, contracts, columns, schemas, whole=False).drop("line")
     planned = spark.sparkContext.broadcast(
         ({file.window_ms: file.accounts for file in files}, columns.formats.schema, columns.grouping)
     )
@@ -55,10 +61,15 @@ def fold_by_value(
 
 
 def select_lines_by_value(
-    spark: SparkSession, address: str, files: Sequence[WindowFile], contracts: Contracts, columns: LineColumns
+    spark: SparkSession,
+    address: str,
+    files: Sequence[WindowFile],
+    contracts: Contracts,
+    columns: LineColumns,
+    schemas: SchemaFiles | None,
 ) -> DataFrame:
     """Return what `select_lines` does, by the VALUE of all records."""
-    rows = _evaluate(spark, address, files, contracts, columns, whole=True).drop(*columns.types.names)
+    rows = _evaluate(spark, address, files, contracts, columns, schemas, whole=True).drop(*columns.types.names)
     planned = spark.sparkContext.broadcast({file.window_ms: file.accounts for file in files})
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -75,6 +86,7 @@ def _evaluate(
     files: Sequence[WindowFile],
     contracts: Contracts,
     columns: LineColumns,
+    schemas: SchemaFiles | None,
     *,
     whole: bool,
 ) -> DataFrame:
@@ -89,11 +101,13 @@ def _evaluate(
     )
     count = len(contracts.versions)
     for version in _list_versions(files, count):
-        rows = _evaluate_version(rows, contracts, version, columns.types.names)
+        rows = _evaluate_version(rows, contracts, version, columns.types.names, schemas)
     return rows.drop("place", "kafka_partition", *VALUE_FIELDS)
 
 
-def _evaluate_version(rows: DataFrame, contracts: Contracts, version: int, names: Sequence[str]) -> DataFrame:
+def _evaluate_version(
+    rows: DataFrame, contracts: Contracts, version: int, names: Sequence[str], schemas: SchemaFiles | None
+) -> DataFrame:
     """Set EVALUATED and the columns to what VALUE gives, of records of that version."""
     is_own = F.col("of_place") % len(contracts.versions) == version - 1
     kept = [name for name in rows.columns if name not in (EVALUATED, *names)]
@@ -104,7 +118,7 @@ def _evaluate_version(rows: DataFrame, contracts: Contracts, version: int, names
     given = rows.select(
         *(F.col(name).alias(f"of_{name}") for name in rows.columns), "kafka_partition", "offset", *inputs
     )
-    found = given.transform(interpret(contracts.versions[version - 1]))
+    found = given.transform(interpret(contracts.versions[version - 1], schemas=schemas))
     missing = set(names) - set(found.columns)
     return found.select(
         *(F.col(f"of_{name}").alias(name) for name in kept),

@@ -16,6 +16,7 @@ from onceover.lines.accounts import MAX_RUNS
 from onceover.lines.disjoint_units import count_units
 from onceover.lines.summary import WindowSummary
 from onceover.model.contract import Contracts
+from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.fold_tasks import SUMMARY, fold_files, read_outcomes, select_lines
 from onceover.spark.line_columns import LineColumns
 from onceover.spark.value_tasks import fold_by_value, select_lines_by_value
@@ -59,8 +60,10 @@ class FoldedFiles:
 class WindowFolder:
     """Folds windows of one pipeline from their files in the raw store at that address."""
 
-    def __init__(self, spark: SparkSession, address: str, contracts: Contracts) -> None:
-        self._spark, self._address, self._contracts = spark, address, contracts
+    def __init__(
+        self, spark: SparkSession, address: str, contracts: Contracts, schemas: SchemaFiles | None = None
+    ) -> None:
+        self._spark, self._address, self._contracts, self._schemas = spark, address, contracts, schemas
         self._columns = LineColumns.of(spark, contracts)
 
     def fold(self, files: Sequence[WindowFile]) -> FoldedFiles:
@@ -73,7 +76,7 @@ class WindowFolder:
         done = folded.summaries.keys() | folded.failures.keys()
         if left := [file for file in files if file.window_ms not in done]:
             folded.by_value = frozenset(file.window_ms for file in left)
-            rows = fold_by_value(self._spark, self._address, left, self._contracts, self._columns)
+            rows = fold_by_value(self._spark, self._address, left, self._contracts, self._columns, self._schemas)
             self._collect(folded, rows)
         for file in files:
             if file.window_ms not in folded.summaries:
@@ -88,7 +91,7 @@ class WindowFolder:
         if not of_value:
             return selected
         return selected.unionByName(
-            select_lines_by_value(self._spark, self._address, of_value, self._contracts, self._columns)
+            select_lines_by_value(self._spark, self._address, of_value, self._contracts, self._columns, self._schemas)
         )
 
     def _collect(self, folded: FoldedFiles, rows: DataFrame) -> None:

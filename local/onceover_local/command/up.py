@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,7 +20,8 @@ Parts = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PART",
-        help="kafka, hdfs, postgres, airflow, zookeeper, hbase; spark with --cluster. Default: the first four.",
+        help="kafka, hdfs, postgres, airflow, zookeeper, hbase, registry; "
+        "spark with --cluster. Default: the first four.",
     ),
 ]
 
@@ -28,6 +30,7 @@ Parts = Annotated[
     "onceover stack up",
     "onceover stack up kafka hdfs postgres",
     "onceover stack up zookeeper",
+    "onceover stack up registry",
     "onceover stack up --cluster",
 )
 def up(parts: Parts = None, cluster: Cluster = False) -> Answer:
@@ -43,18 +46,20 @@ def up(parts: Parts = None, cluster: Cluster = False) -> Answer:
         if {"postgres", "airflow"} & set(groups):
             upgrade_schema(endpoints.address("postgres"))
     addresses = endpoints.read_endpoints(endpoints.endpoints_file())
-    password = stack.local / "secrets" / "airflow-admin"
-    logins = [
-        f"Airflow's UI is at {endpoints.address('airflow')}",
-        f"Log in as admin; the password is in {password}",
-        f"To repair only, log in as oncall; the password is in {password.with_name('airflow-oncall')}",
-        f"To look only, log in as viewer; the password is in {password.with_name('airflow-viewer')}",
-    ]
     return Answer(
         addresses,
         [
             Table(list(addresses.items()), ("part", 0), ("address", 1)),
             f"These addresses are kept in {endpoints.endpoints_file()}",
-            *(logins if "airflow" in groups else ()),
+            *(_list_logins(stack.local / "secrets" / "airflow-admin") if "airflow" in groups else ()),
         ],
     )
+
+
+def _list_logins(password: Path) -> list[str]:
+    return [
+        f"Airflow's UI is at {endpoints.address('airflow')}",
+        f"Log in as admin; the password is in {password}",
+        f"To repair only, log in as oncall; the password is in {password.with_name('airflow-oncall')}",
+        f"To look only, log in as viewer; the password is in {password.with_name('airflow-viewer')}",
+    ]

@@ -1,4 +1,4 @@
-"""The jars of each part: Maven coordinates, locked with hashes, fetched once by jgo.
+"""The jars of each part, or the archive of its program: Maven coordinates, locked with hashes, fetched once by jgo.
 
 `python -m onceover_local.stack.jars` resolves the coordinates in ROOTS again and rewrites the locks beside this file.
 A start resolves nothing: it takes exactly the locked jars, from the local Maven repository or, at first, from the net.
@@ -28,6 +28,7 @@ ROOTS: Final = {
         "org.slf4j:slf4j-reload4j:1.7.36",
     ),
     "hbase": ("org.apache.hbase:hbase-thrift:2.6.1", "org.slf4j:slf4j-reload4j:1.7.36"),
+    "registry": ("io.apicurio:apicurio-registry-app:3.0.9:all:tar.gz",),
 }
 _NOT_NEEDED: Final = (
     "mockito",
@@ -50,6 +51,7 @@ _NOT_NEEDED: Final = (
     "jsch",
     "com.squareup",
 )
+_ARCHIVE: Final = ":tar.gz"
 _AT_ONCE: Final = 8
 _SAY_EVERY: Final = 20
 _PAUSES_S: Final = (1.0, 3.0, 9.0)
@@ -60,12 +62,13 @@ _PAUSES_S: Final = (1.0, 3.0, 9.0)
 class Jar:
     """One locked file of the Maven repository."""
 
-    coordinate: str  # group:artifact:version[:classifier]
+    coordinate: str  # group:artifact:version[:classifier[:packaging]]
     sha256: str
 
     @property
     def name(self) -> str:
-        return "-".join(self.coordinate.split(":")[1:]) + ".jar"
+        _, artifact, version, *more = self.coordinate.split(":")
+        return f"{'-'.join((artifact, version, *more[:1]))}.{more[1] if len(more) > 1 else 'jar'}"
 
 
 def read_locked(part: str) -> list[Jar]:
@@ -79,13 +82,23 @@ def fetch_class_path(part: str, say: Say) -> str:
 
     Raises TransientError if a jar cannot be fetched, TerminalError if its hash differs from the lock.
     """
+    return ":".join(str(place) for place in _fetch_locked(part, say))
+
+
+def fetch_archive(part: str, say: Say) -> Path:
+    """Fetch the part's archive if it is missing and return its place. Raises as `fetch_class_path`."""
+    (place,) = _fetch_locked(part, say)
+    return place
+
+
+def _fetch_locked(part: str, say: Say) -> list[Path]:
     repository = _make_context()
     jars = read_locked(part)
     places = {jar: _find_place(repository, jar) for jar in jars}
     missing = [jar for jar in jars if not _is_right(places[jar], jar)]
     if missing:
         _fetch(missing, places, say, part)
-    return ":".join(str(places[jar]) for jar in jars)
+    return [places[jar] for jar in jars]
 
 
 def _fetch(missing: list[Jar], places: dict[Jar, Path], say: Say, part: str) -> None:
@@ -95,7 +108,7 @@ def _fetch(missing: list[Jar], places: dict[Jar, Path], say: Say, part: str) -> 
             for count, each in enumerate(as_completed(waiting), start=1):
                 each.result()
                 if count % _SAY_EVERY == 0 or count == len(missing):
-                    say(part, f"fetched {count} of {len(missing)} jars")
+                    say(part, f"fetched {count} of {len(missing)} files")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -126,7 +139,7 @@ def _download(jar: Jar, scratch: Path) -> Path:
             if pause_s is None:
                 raise TransientError(
                     f"could not fetch {jar.coordinate} ({type(error).__name__}: {error}); "
-                    "check the network, or jgo's settings for a mirror, and start again: fetched jars are kept"
+                    "check the network, or jgo's settings for a mirror, and start again: fetched files are kept"
                 ) from error
             time.sleep(pause_s)
         else:
@@ -151,8 +164,8 @@ def _make_context(repository: Path | None = None) -> Any:
 
 
 def _make_artifact(context: Any, jar: Jar) -> Any:
-    group, artifact, version, *classifier = jar.coordinate.split(":")
-    return context.project(group, artifact).at_version(version).artifact(*classifier)
+    group, artifact, version, *more = jar.coordinate.split(":")
+    return context.project(group, artifact).at_version(version).artifact(*more)
 
 
 def _find_place(context: Any, jar: Jar) -> Path:
@@ -172,15 +185,20 @@ def _find_lock_file(part: str) -> Path:
 def _make_lock(part: str) -> Iterable[str]:
     import jgo
 
+    def resolve(root: str) -> Iterable[Any]:
+        has_all_within = root.endswith(_ARCHIVE)
+        return [_make_artifact(_make_context(), Jar(root, ""))] if has_all_within else jgo.resolve(root)
+
     yield f"# From {' '.join(ROOTS[part])} by `python -m onceover_local.stack.jars`; in class path order."
     seen: set[str] = set()
     # One root at a time, the first wins: resolved together, one root would change another's versions.
-    for artifact in [artifact for root in ROOTS[part] for artifact in jgo.resolve(root)]:
+    for artifact in [artifact for root in ROOTS[part] for artifact in resolve(root)]:
         what = f"{artifact.groupId}:{artifact.artifactId}:{artifact.classifier}"
         if what in seen or any(word in what for word in _NOT_NEEDED):
             continue
         seen.add(what)
-        names = (artifact.groupId, artifact.artifactId, artifact.version, artifact.classifier)
+        packaging = "" if artifact.packaging == "jar" else artifact.packaging
+        names = (artifact.groupId, artifact.artifactId, artifact.version, artifact.classifier, packaging)
         yield f"{':'.join(filter(None, names))} {_compute_sha256(artifact.resolve())}"
 
 

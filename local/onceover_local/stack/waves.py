@@ -11,6 +11,7 @@ from onceover_local.stack.kafka import Kafka
 from onceover_local.stack.part import Part
 from onceover_local.stack.place import Place
 from onceover_local.stack.postgres import Postgres
+from onceover_local.stack.registry import Registry
 from onceover_local.stack.spark import SparkMaster, SparkWorker
 from onceover_local.stack.zookeeper import ZooKeeper
 
@@ -41,6 +42,7 @@ def make_waves(place: Place, *, is_cluster: bool) -> dict[str, Waves]:
         "airflow": ((airflow.pop("api-server"),), tuple(airflow.values())),
         "zookeeper": ((ZooKeeper(place),),),
         "hbase": ((HBase(place, datanodes),), (HBaseThrift(place, datanodes),)),
+        "registry": ((Registry(place),),),
     }
 
 

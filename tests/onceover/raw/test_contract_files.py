@@ -14,8 +14,9 @@ from onceover.model.json_text import to_json
 from onceover.model.measures import Measure
 from onceover.model.offsets import KafkaPartition
 from onceover.raw import contract_files
-from onceover.raw.contract_files import format_contract, keep_contracts, read_contracts
+from onceover.raw.contract_files import keep_contracts, read_contracts
 from onceover.raw.layout import Layout
+from onceover.raw.sealed_json import seal
 
 FOLDER = "/raw/things/contracts"
 LAYOUT = Layout("/raw", "things")
@@ -31,7 +32,7 @@ def name(contract: Contract, version: int) -> str:
 
 
 def write(contract: Contract, cutovers: list[list[object]] | None = None) -> bytes:
-    return format_contract({"name": "any", "contract": contract, "cutovers": cutovers or [], "columns": {}})
+    return seal({"name": "any", "contract": contract, "cutovers": cutovers or [], "columns": {}})
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def test_cutovers_are_read_with_their_version(stored: dict[str, bytes]) -> None:
 DAMAGED = {
     **{"empty": b"", "torn": b"{", "list": b"[]", "object": b"{}", "number": b"7", "deep": b"[" * 100_000},
     **{"bare": b'{"contract": {}}', "no object": b'{"contract": []}', "another": write(SECOND)},
-    "no cutovers": format_contract({"contract": FIRST}),
+    "no cutovers": seal({"contract": FIRST}),
     "no hash": to_json({"contract": FIRST, "cutovers": []}).encode(),
     "short": write(FIRST, [["00c0ffee", 0]]),
     "no generation": write(FIRST, [["zz", 0, 1]]),

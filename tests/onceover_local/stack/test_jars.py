@@ -72,6 +72,19 @@ def test_jar_is_fetched_once_and_then_found_offline(shop: Shop, tmp_path: Path) 
     assert shop.asked == 1
 
 
+def test_archive_is_fetched_under_its_own_ending(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked = [Jar("g:a:1:all:tar.gz", hashlib.sha256(b"right").hexdigest())]
+    monkeypatch.setattr(jars, "read_locked", lambda part: locked)
+    assert jars.fetch_archive("registry", silent) == tmp_path / "m2" / "a-1-all.tar.gz"
+
+
+@pytest.mark.parametrize("part", ROOTS)
+def test_locked_names_are_those_of_the_repository(part: str) -> None:
+    context = jars._make_context()
+    for jar in jars.read_locked(part):
+        assert jars._find_place(context, jar).name == jar.name
+
+
 def test_partial_jar_of_an_interrupted_download_is_fetched_again(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "m2").mkdir()
     (tmp_path / "m2" / "a-1.jar").write_bytes(b"rig")

@@ -10,7 +10,7 @@ from math import ceil
 from typing import TypeVar
 
 from onceover.cli.doctor.outcome import SECONDS, Outcome
-from onceover.config.endpoints import address
+from onceover.config.endpoints import address, start_or_set
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import OnceoverError, TerminalError
 from onceover.kafka import Topic, TopicFacts
@@ -56,7 +56,7 @@ def _check_topic(where: str, pipeline: Pipeline) -> Iterator[Outcome]:
     held = sum(facts.end[p] - facts.earliest[p] for p in facts.end)
     yield Outcome(check, "fine", f"{name}: {pluralize(len(facts.end), 'Kafka partition')}, {held:,} offsets")
     yield from _check_transactions(check, pipeline, facts)
-    yield from _check_suspects(check, pipeline)
+    yield from _check_stopped(check, pipeline)
     if isinstance(policy, OnceoverError):
         yield Outcome(check, "note", f"its settings cannot be read: {policy}")
     else:
@@ -85,14 +85,18 @@ def _check_transactions(check: str, pipeline: Pipeline, facts: TopicFacts) -> It
         yield Outcome(check, "wrong" if is_old else "note", what)
 
 
-def _check_suspects(check: str, pipeline: Pipeline) -> Iterator[Outcome]:
-    """Name what waits for the search for a record that ends Spark."""
-    nothing: list[StoppedRange] = []
-    for each in _read(
-        pipeline, lambda context: list_stopped(context.ledger, pipeline.name, StopCause.SUSPECT), nothing
-    ):
-        what = "waits while ingest searches it for a record that ends Spark, or never lets it end"
+def _check_stopped(check: str, pipeline: Pipeline) -> Iterator[Outcome]:
+    """Name what waits for the search for a record that ends Spark, and for a schema registry."""
+    what = "waits while ingest searches it for a record that ends Spark, or never lets it end"
+    for each in _list_stopped(pipeline, StopCause.SUSPECT):
         yield Outcome(check, "note", f"{each.offsets} {what}: {each.why}")
+    for each in _list_stopped(pipeline, StopCause.UNKNOWN_SCHEMA):
+        yield Outcome(check, "wrong", f"{each.offsets} waits: {each.why}; {start_or_set('registry')}")
+
+
+def _list_stopped(pipeline: Pipeline, cause: StopCause) -> list[StoppedRange]:
+    nothing: list[StoppedRange] = []
+    return _read(pipeline, lambda context: list_stopped(context.ledger, pipeline.name, cause), nothing)
 
 
 def _read(pipeline: Pipeline, read: Callable[[PipelineContext], _T], unknown: _T) -> _T:

@@ -100,8 +100,11 @@ CREATE TABLE onceover.kafka_partition (
   suspect int8range,
   suspect_why text,
   suspect_at timestamptz,
+  unknown_schema int8range,
+  unknown_schema_why text,
+  unknown_schema_at timestamptz,
   PRIMARY KEY (pipeline, generation, kafka_partition),
-  CHECK (NOT isempty(unreadable) AND NOT isempty(suspect))
+  CHECK (NOT isempty(unreadable) AND NOT isempty(suspect) AND NOT isempty(unknown_schema))
 );
 COMMENT ON TABLE onceover.kafka_partition IS
   'Kafka partitions: where reading began, up to where all has landed, and how the log compares with what landed.';
@@ -130,6 +133,8 @@ COMMENT ON COLUMN onceover.kafka_partition.unreadable_at IS
   'When a read of them failed last: ingest tries again from time to time.';
 COMMENT ON COLUMN onceover.kafka_partition.suspect IS
   'Offsets of which a batch failed by a record: ingest stops before them while it searches for the record.';
+COMMENT ON COLUMN onceover.kafka_partition.unknown_schema IS
+  'An offset whose value a schema wrote that the registry does not give: ingest stops before it, and asks again.';
 
 CREATE TABLE onceover.stored_offset (
   pipeline text NOT NULL REFERENCES onceover.pipeline,

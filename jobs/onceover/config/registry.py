@@ -1,0 +1,55 @@
+"""The client of a schema registry with Confluent's API."""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+from typing import Any, Final
+
+from onceover.config.endpoints import read_secret
+from onceover.errors import RegistryAwayError
+from onceover.formats.undecodable import UndecodableError
+
+USER_INFO: Final = "ONCEOVER_REGISTRY_USER_INFO"
+"""USER:PASSWORD; the name with `_FILE` behind it names a file that holds them."""
+_SECONDS: Final = 5.0
+_NOT_FOUND_FOR: Final = 30.0
+"""Seconds until a registry is asked again for an ID that it did not have: records of it may come by the thousand."""
+_not_found: dict[tuple[str, int], float] = {}
+
+
+def fetch_schema(url: str, schema_id: int) -> str:
+    """Return the text of the Avro schema of that ID. Raises UndecodableError if the registry has none that can be
+    read, RegistryAwayError if it does not answer."""
+    asked_at = _not_found.get((url, schema_id))
+    if asked_at is not None and time.monotonic() < asked_at + _NOT_FOUND_FOR:
+        raise UndecodableError(f"schema {schema_id} is not in the registry")
+    from confluent_kafka.schema_registry.error import SchemaRegistryError  # 0.3 s that others need not pay
+
+    try:
+        schema = _open(url).get_schema(schema_id)
+    except SchemaRegistryError as error:
+        if error.http_status_code != 404:
+            raise _explain(url, schema_id, f"status {error.http_status_code}") from error
+        _not_found[url, schema_id] = time.monotonic()
+        raise UndecodableError(f"schema {schema_id} is not in the registry") from error
+    except Exception as error:  # the client passes on those of whichever HTTP library it uses
+        raise _explain(url, schema_id, type(error).__name__) from error
+    if schema.schema_type != "AVRO" or schema.references:
+        what = "is of " + schema.schema_type if schema.schema_type != "AVRO" else "refers to other subjects' schemas"
+        raise UndecodableError(f"schema {schema_id} {what}")
+    return str(schema.schema_str)
+
+
+def _explain(url: str, schema_id: int, why: str) -> RegistryAwayError:
+    return RegistryAwayError(f"schema {schema_id} is not known yet, and the registry at {url} does not give it ({why})")
+
+
+@lru_cache(maxsize=8)
+def _open(url: str) -> Any:
+    from confluent_kafka.schema_registry import SchemaRegistryClient  # 0.3 s that others need not pay
+
+    settings: dict[str, Any] = {"url": url, "timeout": _SECONDS, "max.retries": 0}
+    if user_info := read_secret(USER_INFO):
+        settings["basic.auth.user.info"] = user_info
+    return SchemaRegistryClient(settings)

@@ -1,0 +1,186 @@
+"""What a reader's schema makes of values that were written with another: the specification's schema resolution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal as Exact
+from typing import Any, Final
+
+import pyarrow as pa
+
+from onceover.formats.avro.arrow_types import find_only, find_row_type, find_type
+from onceover.formats.avro.nested import Items, RecordReader, Union
+from onceover.formats.avro.scalars import (
+    Boolean,
+    Bytes,
+    Constant,
+    Decimal,
+    Enum,
+    Float,
+    Nulls,
+    Number,
+    Refusal,
+    TypeReader,
+)
+from onceover.formats.avro.schema import NO_DEFAULT, AvroField, AvroType
+
+_PROMOTED: Final[Mapping[str, tuple[str, ...]]] = {
+    "int": ("int", "long", "float", "double"),
+    "long": ("long", "float", "double"),
+    "float": ("float", "double"),
+    "string": ("string", "bytes"),
+    "bytes": ("bytes", "string"),
+}
+_INT_MOST: Final = (1 << 31) - 1
+_LONG_MOST: Final = (1 << 63) - 1
+
+
+class UnresolvedError(ValueError):
+    """The reader's schema takes no value of the writer's; the message names the field."""
+
+
+def resolve(writer: AvroType, reader: AvroType) -> TypeReader:
+    """Return what reads the writer's values as `find_row_type(reader)`. Raises UnresolvedError."""
+    find_row_type(reader)
+    return _Resolver().resolve(writer, reader, "")
+
+
+class _Resolver:
+    def __init__(self) -> None:
+        self._skipped: dict[AvroType, RecordReader] = {}
+
+    def resolve(self, writer: AvroType, reader: AvroType, path: str) -> TypeReader:
+        if writer.kind == "union":
+            return self._resolve_union(writer, reader, path)
+        if reader.kind == "union":
+            if writer.kind == "null" and any(branch.kind == "null" for branch in reader.inner):
+                return Nulls(find_type(reader))
+            return self.resolve(writer, find_only(reader, path), path)
+        if reader.kind not in _PROMOTED.get(writer.kind, (writer.kind,)) or not _have_one_name(writer, reader):
+            raise _refuse(writer, reader, path)
+        # The bytes of a text are no decimal; a number that was no time may count anything.
+        is_promoted = writer.kind != reader.kind and bool(reader.logical)
+        if is_promoted or (writer.logical and reader.logical and str(writer) != str(reader)):
+            raise _refuse(writer, reader, path)
+        if reader.kind == "record":
+            return self._resolve_record(writer, reader, path)
+        if reader.kind in ("array", "map"):
+            item = self.resolve(writer.inner[0], reader.inner[0], path)
+            return Items(find_type(reader), path, item, Bytes(pa.string(), path) if reader.kind == "map" else None)
+        if reader.kind == "enum":
+            known = {symbol: symbol for symbol in reader.symbols}
+            return Enum([known.get(symbol, reader.default_symbol) for symbol in writer.symbols], path)
+        return _read_scalar(writer, reader, path)
+
+    def _resolve_union(self, writer: AvroType, reader: AvroType, path: str) -> TypeReader:
+        kind = find_type(reader)
+        branches: list[TypeReader] = []
+        for branch in writer.inner:
+            try:
+                branches.append(self.resolve(branch, reader, path))
+            except UnresolvedError as error:
+                branches.append(Refusal(kind, str(error)))
+        if all(isinstance(branch, Refusal) for branch in branches):
+            raise _refuse(writer, reader, path)
+        return Union(kind, branches)
+
+    def _resolve_record(self, writer: AvroType, reader: AvroType, path: str) -> RecordReader:
+        record = RecordReader(find_type(reader))
+        written = {each.name for each in writer.fields}
+        places = {_find_written(each, written): place for place, each in enumerate(reader.fields)}
+        for each in writer.fields:
+            place = places.get(each.name)
+            if place is None:
+                record.steps.append((self.skip(each.type), None))
+            else:
+                wanted = reader.fields[place]
+                record.steps.append((self.resolve(each.type, wanted.type, _join(path, wanted.name)), place))
+        for place, wanted in enumerate(reader.fields):
+            if _find_written(wanted, written) is None:
+                if wanted.default is NO_DEFAULT:
+                    raise UnresolvedError(f"field {_join(path, wanted.name)}: missing, and without a default")
+                record.constants.append((_make_constant(wanted, _join(path, wanted.name)), place))
+        return record
+
+    def skip(self, writer: AvroType) -> TypeReader:
+        if writer.kind == "record":
+            if writer not in self._skipped:  # it may be within itself
+                self._skipped[writer] = record = RecordReader()
+                record.steps += [(self.skip(each.type), None) for each in writer.fields]
+            return self._skipped[writer]
+        if writer.kind == "union":
+            return Union(pa.null(), [self.skip(branch) for branch in writer.inner])
+        if writer.kind in ("array", "map"):
+            keys = Bytes(pa.string(), "") if writer.kind == "map" else None
+            return Items(pa.null(), "", self.skip(writer.inner[0]), keys)
+        if writer.kind == "enum":
+            return Enum(writer.symbols, "")
+        if writer.kind == "null":
+            return Nulls(pa.null())
+        return _read_scalar(writer, AvroType(writer.kind, size=writer.size), "")
+
+
+def _read_scalar(writer: AvroType, reader: AvroType, path: str) -> TypeReader:
+    kind = find_type(reader)
+    width = writer.size if writer.kind == "fixed" else None
+    if pa.types.is_decimal(kind):
+        return Decimal(kind, path, width)
+    if writer.kind in ("bytes", "string", "fixed"):
+        return Bytes(kind, path, width)
+    if writer.kind == "boolean":
+        return Boolean()
+    if writer.kind in ("float", "double"):
+        return Float(kind, 4 if writer.kind == "float" else 8)
+    factor = 1000 if reader.logical in ("timestamp-millis", "local-timestamp-millis") else 1
+    return Number(kind, path, _INT_MOST if writer.kind == "int" else _LONG_MOST // factor, factor)
+
+
+def _have_one_name(writer: AvroType, reader: AvroType) -> bool:
+    return (writer.name == reader.name or writer.name in reader.aliases) and writer.size == reader.size
+
+
+def _find_written(field: AvroField, written: set[str]) -> str | None:
+    if field.name in written:
+        return field.name
+    return next((alias for alias in sorted(field.aliases) if alias in written), None)
+
+
+def _make_constant(field: AvroField, path: str) -> Constant:
+    try:
+        return Constant(pa.array([_read_default(field.default, field.type)], find_type(field.type)))
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, pa.ArrowException) as error:
+        raise UnresolvedError(f"field {path}: its default is no {field.type}") from error
+
+
+def _read_default(given: Any, kind: AvroType) -> Any:
+    """Return a default, as JSON has it, as Arrow takes it."""
+    if kind.kind == "union":
+        if given is None and any(branch.kind == "null" for branch in kind.inner):
+            return None
+        return _read_default(given, find_only(kind, ""))
+    if kind.kind in ("bytes", "fixed"):
+        data = given.encode("latin-1")
+        if kind.kind == "fixed" and len(data) != kind.size:
+            raise ValueError("another size")
+        return Exact(int.from_bytes(data, signed=True)).scaleb(-kind.scale) if kind.logical == "decimal" else data
+    if kind.kind == "record":
+        return {each.name: _read_default(given.get(each.name, each.default), each.type) for each in kind.fields}
+    if kind.kind == "array":
+        return [_read_default(each, kind.inner[0]) for each in given]
+    if kind.kind == "map":
+        return [(name, _read_default(each, kind.inner[0])) for name, each in given.items()]
+    if kind.kind in ("int", "long"):
+        if type(given) is not int:
+            raise TypeError("no integer")
+        return given * 1000 if kind.logical.endswith("timestamp-millis") else given
+    if given is None or (kind.kind == "enum" and given not in kind.symbols):
+        raise ValueError("no symbol")
+    return given
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _refuse(writer: AvroType, reader: AvroType, path: str) -> UnresolvedError:
+    return UnresolvedError(f"field {path}: {writer} is no {reader}" if path else f"{writer} is no {reader}")

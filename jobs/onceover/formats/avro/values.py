@@ -1,0 +1,107 @@
+"""Avro values of a batch as rows of the reader's schema, each by the schema that wrote it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from onceover.errors import RegistryAwayError
+from onceover.formats.avro.arrow_types import find_row_type
+from onceover.formats.avro.cursor import Cursor
+from onceover.formats.avro.resolution import UnresolvedError, resolve
+from onceover.formats.avro.scalars import TypeReader
+from onceover.formats.avro.schema import AvroSchemaError, parse_schema
+from onceover.formats.undecodable import UndecodableError
+
+_HEAD: Final = 5
+"""Bytes of Confluent's wire format before the payload: a zero, and the ID of the writer's schema."""
+
+
+class Writers(Protocol):
+    """The schemas that wrote values, by their IDs in a registry."""
+
+    def read(self, schema_id: int) -> str:
+        """Return the schema's text. Raises UndecodableError for one that does not exist, RegistryAwayError for one that
+        is not known yet."""
+
+
+class WriterUnknownError(RegistryAwayError):
+    """The schema that wrote the value of a `row` is not known yet."""
+
+    def __init__(self, row: int, error: RegistryAwayError) -> None:
+        super().__init__(str(error))
+        self.row = row
+
+
+@dataclass(frozen=True, slots=True)
+class AvroReader:
+    """Reads values by `reader`, the text of a schema. With `writers`, values are in Confluent's wire format; without,
+    `reader` wrote them."""
+
+    reader: str
+    writers: Writers | None = None
+
+    @property
+    def type(self) -> pa.StructType:
+        return find_row_type(_parse(self.reader))
+
+    def read(self, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """Return a row for each of these binary values, and why one is none; both are null of a null. Raises
+        WriterUnknownError."""
+        bounds = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
+        data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
+        faults = np.full(len(values), None, object)
+        starts, ends = bounds[:-1].astype(np.int64), bounds[1:].astype(np.int64)
+        present = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+        ids = np.zeros(len(present), np.int64)
+        if self.writers is not None:
+            is_framed = (ends - starts)[present] >= _HEAD
+            is_framed[is_framed] = data[starts[present][is_framed]] == 0
+            faults[present[~is_framed]] = "not in Confluent's wire format"
+            present = present[is_framed]
+            head = data[starts[present][:, None] + np.arange(1, _HEAD)].astype(np.int64)
+            ids, starts = head @ (256 ** np.arange(_HEAD - 2, -1, -1)), starts + _HEAD
+        parts, places = [pa.nulls(1, self.type)], np.zeros(len(values), np.int64)
+        size = 1
+        for schema_id in dict.fromkeys(ids.tolist()):
+            rows = present[ids == schema_id]
+            step = self._find_step(schema_id, int(rows[0]))
+            if isinstance(step, str):
+                faults[rows] = step
+                continue
+            cursor = Cursor(data, starts[rows], ends[rows])
+            parts.append(step.read(cursor, np.arange(len(rows))))
+            cursor.refuse(np.flatnonzero(cursor.at < cursor.end), "bytes behind the Avro value")
+            for row, why in cursor.faults.items():
+                faults[rows[row]] = f"schema {schema_id}: {why}" if self.writers else why
+            places[rows] = np.where(cursor.is_refused, 0, size + np.arange(len(rows)))
+            size += len(rows)
+        row_of = pa.array(places, mask=places == 0)
+        return pa.concat_arrays(parts).take(row_of), pa.array(faults, pa.string())
+
+    def _find_step(self, schema_id: int, row: int) -> TypeReader | str:
+        """Return what reads values of that schema, or why none is read."""
+        if self.writers is None:
+            return _resolve(self.reader, self.reader)
+        try:
+            step = _resolve(self.writers.read(schema_id), self.reader)
+        except UndecodableError as error:
+            return str(error)
+        except RegistryAwayError as error:
+            raise WriterUnknownError(row, error) from error
+        return f"schema {schema_id}: {step}" if isinstance(step, str) else step
+
+
+_parse = lru_cache(maxsize=64)(parse_schema)
+
+
+@lru_cache(maxsize=4096)
+def _resolve(writer: str, reader: str) -> TypeReader | str:
+    try:
+        return resolve(parse_schema(writer), _parse(reader))
+    except (UnresolvedError, AvroSchemaError) as error:
+        return str(error)

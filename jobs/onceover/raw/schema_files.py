@@ -1,0 +1,73 @@
+"""The schemas that values in raw were written with, beside raw: `ROOT/PIPELINE/schemas/ID.json`.
+
+A schema is kept before the first line whose value it wrote, so that repairs need no registry.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+from onceover.config.registry import fetch_schema
+from onceover.errors import BusyError, TerminalError
+from onceover.formats.undecodable import UndecodableError
+from onceover.raw.sealed_json import seal, unseal
+from onceover.raw.store import open_store
+
+_NAME: Final = re.compile(r"(0|[1-9][0-9]{0,9})\.json")
+_read: dict[tuple[str, int], str] = {}
+"""What this process has read, by folder and ID: a file never changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFiles:
+    """The folder of schemas in the raw store at that address, as plain values that travel to Spark's Python workers.
+    Where a `registry` is named, it is asked for other schemas, which the folder `keeps`. Without one, a value of
+    another schema is an error, or, if `may_miss`, goes to quarantine."""
+
+    address: str
+    folder: str
+    registry: str = ""
+    keeps: bool = False
+    may_miss: bool = False
+
+    def ask(self, registry: str, *, keep: bool) -> Self:
+        return replace(self, registry=registry, keeps=keep)
+
+    def read(self, schema_id: int) -> str:
+        """Return the schema of that ID. Raises TerminalError if raw lacks it and there is no registry, UndecodableError
+        if the registry lacks it too, RegistryAwayError if it does not answer."""
+        known = (f"{self.address}{self.folder}", schema_id)
+        if known not in _read:
+            _read[known] = self._find(schema_id)
+        return _read[known]
+
+    def list_ids(self) -> Collection[int]:
+        """Return the IDs of all schemas in the folder."""
+        names = (_NAME.fullmatch(name) for name, _ in open_store(self.address).list_files(self.folder))
+        return {int(name[1]) for name in names if name}
+
+    def _find(self, schema_id: int) -> str:
+        path, files = f"{self.folder}/{schema_id}.json", open_store(self.address)
+        content = files.read(path)
+        if content is None:
+            if self.may_miss:
+                raise UndecodableError(f"schema {schema_id} is not in raw")
+            if not self.registry:
+                raise TerminalError(f"{path} is missing: put it back from a backup")
+            text = fetch_schema(self.registry, schema_id)
+            if not self.keeps:
+                return text
+            with suppress(BusyError):  # another task has just written it
+                files.create(path, seal({"id": schema_id, "schema": text}))
+            content = files.read(path) or b""
+        try:
+            values = unseal(content)
+            if values["id"] != schema_id or not isinstance(values["schema"], str):
+                raise ValueError("of another ID")
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise TerminalError(f"{path} is not as it was written: put it back from a backup") from error
+        return str(values["schema"])

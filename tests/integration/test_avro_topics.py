@@ -1,0 +1,178 @@
+"""Avro topics through the whole loop: raw has the schemas that wrote its values, and repairs ask no registry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from tests.integration.events import NOON_MS
+from tests.integration.lane import Lane, Lanes
+from tests.integration.planted_failures import minutes, replay
+from tests.integration.releases import release
+
+from onceover_local.stack import Stack
+
+pytestmark = pytest.mark.stack
+TRIPS = """
+[contract]
+topic = "{topic}"
+window_minutes = {minutes}
+format = "avro"
+wire_format = "confluent"
+schema_file = "{topic}.avsc"
+required = ["at"]
+event_time = "value.at"
+[contract.keys]
+city = "value.city"
+[contract.measures]
+trips = {{ count = "*" }}
+fare = {{ sum = "value.fare" }}
+seats = {{ sum = "value.seats" }}
+[contract.bounds]
+horizon = "none"
+skew = "none"
+[ingest]
+idle_after = "{idle_after}"
+"""
+FARE = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+AT = {"type": "long", "logicalType": "timestamp-millis"}
+
+
+def make_schema(seats: str | None = None, fare: object = FARE, **more: object) -> dict[str, Any]:
+    fields = [{"name": "at", "type": AT}, {"name": "city", "type": ["null", "string"]}, {"name": "fare", "type": fare}]
+    fields += [{"name": "seats", "type": seats}] if seats else []
+    return {"type": "record", "name": "Trip", "fields": fields + [{"name": n, "type": t} for n, t in more.items()]}
+
+
+def make_reader() -> dict[str, Any]:
+    schema = make_schema()
+    schema["fields"].append({"name": "seats", "type": "long", "default": 4})
+    return schema
+
+
+class Writer:
+    """A producer's own serializer, of one schema."""
+
+    def __init__(self, registry: SchemaRegistryClient, lane: Lane, schema: Mapping[str, Any]) -> None:
+        self._serialize = AvroSerializer(registry, json.dumps(schema))
+        self._context = SerializationContext(lane.topic, MessageField.VALUE)
+
+    def write(self, number: int, **fields: object) -> bytes:
+        trip = {"at": NOON_MS + number * 30_000, "city": ["Oslo", None][number % 2], "fare": Decimal(number) / 4}
+        value = self._serialize(trip | fields, self._context)
+        assert isinstance(value, bytes)
+        return value
+
+
+def make_lane(lanes: Lanes, partitions: int = 1) -> Lane:
+    lane = lanes(TRIPS, partitions=partitions)
+    lane.toml.with_suffix(".avsc").write_text(json.dumps(make_reader()))
+    return lane
+
+
+@pytest.fixture
+def client(registry: str) -> Iterator[SchemaRegistryClient]:
+    with SchemaRegistryClient({"url": registry}) as client:
+        yield client
+
+
+@contextmanager
+def stopped(stack: Stack) -> Iterator[None]:
+    stack.stop_part("registry")
+    try:
+        yield
+    finally:
+        stack.start_part("registry")
+
+
+def count_trips(numbers: Iterable[int], seats: Mapping[int, int] | None = None) -> dict[tuple[object, ...], Any]:
+    """Return the aggregates of these trips, without SQL; those without seats have the reader's default."""
+    rows: dict[tuple[object, ...], tuple[int, Decimal, int]] = {}
+    for number in numbers:
+        key = (number * 0.5 // 5 * 5.0, ["Oslo", None][number % 2])
+        trips, fare, all_seats = rows.get(key, (0, Decimal(), 0))
+        rows[key] = (trips + 1, fare + Decimal(number) / 4, all_seats + (seats or {}).get(number, 4))
+    return rows
+
+
+def count_records(lane: Lane) -> list[int]:
+    return [row["trips"] for row in lane.query(f'SELECT trips FROM aggregates."{lane.name}"')]
+
+
+def test_values_are_read_by_what_wrote_them(lanes: Lanes, client: SchemaRegistryClient, stack: Stack) -> None:
+    lane = make_lane(lanes)
+    old = Writer(client, lane, make_schema())
+    new = Writer(client, lane, make_schema("int", extra={"type": "array", "items": "string"}))
+    other = Writer(client, lane, make_schema(fare="string"))
+    first = old.write(0)
+    lane.produce([first, *(old.write(number) for number in range(1, 10))])
+    lane.produce(new.write(number, seats=number, extra=["x", ""]) for number in range(10, 20))
+    unknown = b"\x00\x7f\xff\xff\xff" + first[5:]
+    lane.produce([other.write(20, fare="1.00"), first[:-1], first + b"\x00", unknown, b'{"at": 1}', None])
+    replay(lane)
+    lane.ingest()
+
+    expected = count_trips(range(20), {number: number for number in range(10, 20)})
+    ids = [int.from_bytes(value[1:5]) for value in (first, new.write(1, seats=1, extra=[]), other.write(1, fare=""))]
+    assert {at: value for at, (_, value) in lane.log().items()} == {
+        (line.record.source.kafka_partition, line.record.offset): line.record.value for _, line in lane.lines()
+    }
+    assert sorted(lane.reasons().values()) == [
+        "tombstone",
+        "unparseable: not in Confluent's wire format",
+        f"unparseable: schema {ids[0]}: Avro cut off",
+        f"unparseable: schema {ids[0]}: bytes behind the Avro value",
+        "unparseable: schema 2147483647 is not in the registry",
+        f"unparseable: schema {ids[2]}: field fare: string is no decimal(10, 2)",
+    ]
+    lane.repair_detected()
+    assert lane.aggregates() == expected
+    with stopped(stack):
+        assert lane.repair_detected(minutes(0, 10), by_value=True, force=True).failed == ()
+        assert lane.aggregates() == expected
+        assert lane.verify(0)["equal"]
+        assert lane.audit(minutes(0, 10))["equal"]
+
+
+def test_records_wait_for_a_registry_that_is_away(lanes: Lanes, client: SchemaRegistryClient, stack: Stack) -> None:
+    lane = make_lane(lanes, partitions=2)
+    old, new = Writer(client, lane, make_schema()), Writer(client, lane, make_schema("int"))
+    lane.land([old.write(number) for number in range(5)])
+    fresh = [new.write(number, seats=1) for number in range(5, 10)]
+    with stopped(stack):
+        lane.produce([old.write(10), *fresh, old.write(11)], 0)
+        lane.produce([old.write(12)], 1)
+        lane.turn(4)
+        waiting = lane.query("SELECT unknown_schema, unknown_schema_why FROM onceover.kafka_partition "
+                             "WHERE pipeline = %s AND unknown_schema IS NOT NULL", [lane.name])  # fmt: skip
+        assert [(row["unknown_schema"].lower, row["unknown_schema"].upper) for row in waiting] == [(6, 7)]
+        assert lane.reasons() == {}
+        assert sum(count_records(lane)) == 7
+    lane.ingest()
+    assert lane.aggregates() == count_trips(range(13), dict.fromkeys(range(5, 10), 1))
+    assert lane.reasons() == {}
+
+
+def test_refused_schema_is_released_after_a_migration(lanes: Lanes, client: SchemaRegistryClient) -> None:
+    lane = make_lane(lanes)
+    old, other = Writer(client, lane, make_schema()), Writer(client, lane, make_schema(fare=["null", FARE]))
+    lane.land([*(old.write(number) for number in range(4)), other.write(4, fare=None), other.write(5)])
+    assert [reason.partition(": field ")[2] for reason in lane.reasons().values()] == [
+        "fare: null is no decimal(10, 2)"
+    ]
+
+    reader = make_reader()
+    reader["fields"][2]["type"] = ["null", FARE]
+    lane.toml.with_suffix(".avsc").write_text(json.dumps(reader))
+    lane.migrate()
+    assert sum(release(lane).windows.values()) == 1
+    assert sum(count_records(lane)) == 6
+    assert lane.detect().failed == ()
+    assert lane.verify(0)["equal"]
