@@ -18,6 +18,8 @@ PYTHON = [pytest.param(block, id=f"{page}-{n}") for page in PAGES for n, block i
 def test_toml_block_is_a_pipeline(block: str, tmp_path: Path) -> None:
     file = tmp_path / "shown.toml"
     file.write_text(block)
+    for name in re.findall(r'^schema_file = "(.+)"', block, re.MULTILINE):
+        (tmp_path / name).write_text("{}")
     assert read_pipeline(file).name == "shown"
 
 

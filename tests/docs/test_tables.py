@@ -11,7 +11,7 @@ import pytest
 from tests.docs.pages import ROOT, read, rows
 
 from onceover.cli.exit_codes import EVERYWHERE
-from onceover.config import pipeline_tables
+from onceover.config import contract_tables, pipeline_tables
 from onceover.config.duration import parse_duration
 from onceover.config.endpoints import PARTS
 from onceover.fault_points import CompactStep, RepairStep, Step
@@ -96,9 +96,9 @@ def test_reference_explains_every_ingest_key_that_is_read() -> None:
 @pytest.mark.parametrize(
     ("heading", "table"),
     [
-        ("[contract]", pipeline_tables.ContractTable),
-        ("[contract.csv]", pipeline_tables.CsvTable),
-        ("[contract.bounds]", pipeline_tables.BoundsTable),
+        ("[contract]", contract_tables.ContractTable),
+        ("[contract.csv]", contract_tables.CsvTable),
+        ("[contract.bounds]", contract_tables.BoundsTable),
         ("[ingest]", pipeline_tables.IngestTable),
         ("[storage]", pipeline_tables.StorageTable),
         ("[repair]", pipeline_tables.RepairTable),

@@ -180,6 +180,7 @@ def test_second_driver_is_refused_while_the_first_lives(
     assert first.stop() == 0
 
 
+@pytest.mark.rare
 def test_eager_ingest_repairs_what_a_crash_miscounted(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(idle_after="1s", more=EAGER)
     lane.produce([event(n, amount=1) for n in range(10)])

@@ -41,8 +41,10 @@ TEXT = make_contract(
 )
 ContractOf = Literal["json", "text"]
 CONTRACTS = {"json": JSON, "text": TEXT}
-OFTEN = ("bare", "escapes and commas", "plain digits", "cast", "escaped text", "mutated", "text cast")
-"""Families that `make test` tries; `make test-faults` tries the others."""
+OFTEN = ("escapes and commas", "plain digits", "cast", "mutated")
+"""Families that `make test` tries."""
+MARKS = dict.fromkeys(OFTEN, ()) | dict.fromkeys(("bare", "escaped text", "text cast"), pytest.mark.rare)
+"""Of the families that `make test` and `make test-faults` try; `make test-rest` tries the others."""
 Family = Callable[[random.Random], bytes]
 
 
@@ -129,7 +131,7 @@ def measure_plain(spark: SparkSession, contract: ContractOf) -> float:
 
 @pytest.mark.parametrize(
     "family",
-    [pytest.param(each, marks=() if each in OFTEN else pytest.mark.largest) for each in (*FAMILIES, *TEXTS)],
+    [pytest.param(each, marks=MARKS.get(each, pytest.mark.largest)) for each in (*FAMILIES, *TEXTS)],
 )
 def test_family_counts_or_has_a_reason_and_costs_little(spark: SparkSession, family: str) -> None:
     chance = random.Random(family)

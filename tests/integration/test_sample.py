@@ -21,6 +21,7 @@ def test_sample_takes_as_much_of_each_partition_as_it_has() -> None:
     assert plan_sample(TopicFacts("t", "i", "0a1b2c3d", {0: 5}, {0: 5}), 9) == ()
 
 
+@pytest.mark.rare
 def test_sample_shows_windows_keys_and_reasons_only(lanes: Lanes) -> None:
     lane = lanes()
     near, late = NOON_MS + 2 * 60_000, NOON_MS + 37 * 60_000

@@ -8,13 +8,14 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import count
 from typing import Any, Final
 
-from onceover.config.pipeline_tables import RESERVED
+from onceover.config.avro_draft import read_sample
+from onceover.config.contract_tables import RESERVED
 from onceover.errors import TerminalError
 from onceover.formats.compression import decompress
 from onceover.formats.event_times import EventTime, find_event_times
@@ -42,46 +43,55 @@ class WireFormatError(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The text of a TOML, and what it could not know, a sentence each."""
+    """The text of a TOML, what it could not know, a sentence each, and the text of an Avro schema beside it."""
 
     toml: str
     doubts: tuple[str, ...]
+    schema: str = ""
 
 
 @dataclass(slots=True)
 class _Content:
-    """What the values are: `rows` are the objects of json and csv, None for other values."""
+    """What the values are: `rows` are the objects of json, csv and avro, None for other values."""
 
     format: str
     rows: Sequence[Mapping[str, Any] | None] = ()
     separator: str = ","
     compression: str = "none"
     wire_format: str = "none"
+    schema: str = ""
     doubts: list[str] = field(default_factory=list)
 
 
 def draft_pipeline(
-    topic: str, values: Sequence[bytes | None], stamps: Sequence[int], kafka: Mapping[str, str]
+    topic: str,
+    values: Sequence[bytes | None],
+    stamps: Sequence[int],
+    kafka: Mapping[str, str],
+    schema_file: str = "",
+    find_schema: Callable[[int], str] | None = None,
 ) -> Draft:
-    """Return a draft for the topic of these values, with Kafka's times in ms and a client's properties. Raises
-    TerminalError for values that no contract reads, and if there are none."""
+    """Return a draft for the topic of these values, with Kafka's times in ms and a client's properties. Avro's schema,
+    which `find_schema` returns by its ID, goes to `schema_file`. Raises TerminalError for values that no contract
+    reads, and if there are none."""
     present = [(value, stamp) for value, stamp in zip(values, stamps, strict=True) if value is not None]
     if not present:
         raise TerminalError(f"topic {topic} has no record with a value to look at: produce some first")
     try:
-        found = _find_format(topic, [value for value, _ in present])
+        found = _find_format(topic, [value for value, _ in present], find_schema)
         columns = list_columns(found.rows)
         kinds = {name: infer_type(column) or (found.format == "csv" and "STRING") for name, column in columns.items()}
         fields = list(list_fields(found.rows))
     except RecursionError as error:
         raise TerminalError(f"the values of topic {topic} are nested too deeply for a schema: write one") from error
     names = dict.fromkeys(name for row in found.rows for name, value in (row or {}).items() if value is not None)
-    if left_out := [ascii(name)[:60] for name in names if not kinds.get(name)]:
+    left_out = [ascii(name)[:60] for name in names if not kinds.get(name)]
+    if left_out and not found.schema:
         found.doubts.append(f"Left out, for no type takes all values, or a name is not fit: {', '.join(left_out)}.")
     readable = [at for at, row in enumerate(found.rows) if row is not None]
     fields = [replace(each, values=[each.values[at] for at in readable]) for each in fields]
     times = find_event_times(fields, [present[at][1] for at in readable])
-    schema = [f"{quote(name)} {kind}" for name, kind in kinds.items() if kind]
+    schema = [f"{quote(name)} {kind}" for name, kind in kinds.items() if kind and not found.schema]
     lines = [
         f"# Drafted from {pluralize(len(values), 'record')} of the topic. What says `guess` is for you to decide.",
         "[contract]",
@@ -90,6 +100,7 @@ def draft_pipeline(
         f"format = {_quote(found.format)}",
         *([f"compression = {_quote(found.compression)}"] if found.compression != "none" else []),
         *([f"wire_format = {_quote(found.wire_format)}"] if found.wire_format != "none" else []),
+        *([f"schema_file = {_quote(schema_file)}"] if found.schema else []),
         *(['schema = """', ",\n".join(f"  {_quote(each)[1:-1]}" for each in schema), '"""'] if schema else []),
         *_write_event_time(found, times),
         *(["[contract.csv]", f"separator = {_quote(found.separator)}"] if found.format == "csv" else []),
@@ -97,7 +108,7 @@ def draft_pipeline(
         *_write_bounds(found, times[:1]),
         *(["[kafka]", *(f"{_quote(name)} = {_quote(value)}" for name, value in kafka.items())] if kafka else []),
     ]
-    return Draft("\n".join(lines) + "\n", tuple(found.doubts))
+    return Draft("\n".join(lines) + "\n", tuple(found.doubts), found.schema)
 
 
 def _write_event_time(found: _Content, times: Sequence[EventTime]) -> Iterator[str]:
@@ -173,27 +184,32 @@ def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _find_format(topic: str, values: Sequence[bytes]) -> _Content:
+def _find_format(topic: str, values: Sequence[bytes], find_schema: Callable[[int], str] | None) -> _Content:
     for codec in COMPRESSIONS:
         plain = [_decompress(value, codec) for value in values]
         if codec == "none" or sum(each is not None for each in plain) >= _SAME_FORMAT * len(values):
-            found = _read_framed(topic, [each or b"" for each in plain])
+            found = _read_framed(topic, [each or b"" for each in plain], find_schema)
             if found.format != "binary":
                 found.compression = codec
                 return found
     return _Content("binary", doubts=["The values are bytes of no known format: read them by substring and hex."])
 
 
-def _read_framed(topic: str, values: Sequence[bytes]) -> _Content:
+def _read_framed(topic: str, values: Sequence[bytes], find_schema: Callable[[int], str] | None) -> _Content:
     framed = [each for each in values if len(each) >= 5 and each[:2] == b"\0\0" and each[2:5] != b"\0\0\0"]
     if len(framed) < _SAME_FORMAT * len(values):
         return _read_values(values)
     found = _read_values([value[5:] for value in framed])
+    if found.format != "json" and find_schema is not None:
+        sample = read_sample(values, find_schema)
+        doubts = [sample.doubt] if sample.doubt else []
+        return _Content("avro", sample.rows, wire_format="confluent", schema=sample.schema, doubts=doubts)
     if found.format != "json":
         numbers = ", ".join(map(str, sorted({int.from_bytes(value[1:5]) for value in framed})[:5]))
         raise WireFormatError(
             f"the values of topic {topic} are in Confluent's wire format, schema IDs {numbers}, and no JSON: probably "
-            "Avro or Protobuf, which no contract reads; docs/formats.md says what to do"
+            "Avro or Protobuf. For Avro, name its schema registry by ONCEOVER_REGISTRY and run the command again; no "
+            "contract reads Protobuf, and docs/formats.md says what to do"
         )
     found.wire_format = "confluent"
     found.rows = [_read_object(value[5:]) for value in values]

@@ -10,8 +10,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from onceover.config.contract_tables import FOLDER, ContractTable, list_skipped_measures
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
-from onceover.config.pipeline_tables import FOLDER, ContractTable, PipelineTable, list_skipped_measures
+from onceover.config.pipeline_tables import PipelineTable
 from onceover.model.contract import Contract, CsvLayout, Key
 from onceover.model.measures import Measure
 from onceover.model.pipeline import NAME, NAME_RULE, IngestPolicy, Pipeline, RepairPolicy, StoragePolicy

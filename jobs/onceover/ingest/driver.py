@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import partial, reduce
 
 from onceover.errors import (
     BatchTooLargeError,
@@ -38,9 +38,11 @@ from onceover.ingest.poison_suspects import SuspectRanges
 from onceover.ingest.read_again import append_damage, list_readable
 from onceover.ingest.report import Progress
 from onceover.ingest.scheduler import Submissions
+from onceover.ingest.schema_news import SchemaNews
 from onceover.ingest.schema_waits import SchemaWaits
 from onceover.ingest.sinks import SINKS
 from onceover.ingest.starts import ReadPositions
+from onceover.ingest.stopped_partitions import StoppedPartitions
 from onceover.ingest.unreadable_ranges import UnreadableRanges
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.reader import KafkaSource
@@ -91,6 +93,7 @@ class Ingest:
         self._unreadable = UnreadableRanges(connection, epoch, open_log)
         self._suspects = SuspectRanges(connection, epoch, registered, open_log, schemas)
         self._waits = SchemaWaits(connection, epoch)
+        self._news = SchemaNews(connection, epoch, registered, schemas)
         self._limit = self._suspects.limit
         self._sink = SINKS[policy.sink](connection, epoch)
         self._positions = ReadPositions(connection, epoch, policy, offsets, root, open_log)
@@ -161,7 +164,10 @@ class Ingest:
         return replace(progress, waited_seconds=waited, waiting=self._submissions.waiting, rate=submitted.rate)
 
     def _limit_logs(self, facts: TopicFacts) -> TopicFacts:
-        return self._waits.stopped.limit(self._suspects.stopped.limit(self._unreadable.stopped.limit(facts)))
+        return reduce(lambda left, stopped: stopped.limit(left), self._list_stopped(), facts)
+
+    def _list_stopped(self) -> list[StoppedPartitions]:
+        return [self._unreadable.stopped, self._suspects.stopped, self._waits.stopped]
 
     def _append(
         self, registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts, only: datetime | None
@@ -184,8 +190,7 @@ class Ingest:
             done = [each for each in holes if not subtract([each.offsets], landed)]
             finish(self._connection, self._epoch, done, refused_why="it has landed meanwhile")
             held = list(subtract(held, landed))
-        free = self._suspects.stopped.leave_out(self._unreadable.stopped.leave_out(held))
-        free = self._waits.stopped.leave_out(free)
+        free = reduce(lambda left, stopped: stopped.leave_out(left), self._list_stopped(), tuple(held))
         chosen = plan_read_again(free, self._submissions.most)
         return next(iter(self._registered.cutovers.cut_by_version(chosen).values()), ())
 
@@ -224,6 +229,7 @@ class Ingest:
             else:
                 self._limit.relax(clipped)
                 self._suspects.note_landed(clipped)
+                self._news.tell()
                 return progress
 
     def _run_attempt(self, ranges: Sequence[OffsetRange], facts: TopicFacts, waited: float | None) -> Progress:
@@ -273,13 +279,11 @@ class Ingest:
         *,
         append_seconds: float = 0.0,
     ) -> Progress:
+        waits = (self._policy.allowed_lateness_ms, self._policy.idle_after_ms)
+        lateness, idle = (timedelta(milliseconds=wait) for wait in waits)
+        seen_ago = timedelta(seconds=time.monotonic() - self._seen_at)
         moment, every = advance_watermark(
-            self._connection,
-            self._epoch,
-            facts.generation,
-            timedelta(milliseconds=self._policy.allowed_lateness_ms),
-            timedelta(milliseconds=self._policy.idle_after_ms),
-            seen_ago=timedelta(seconds=time.monotonic() - self._seen_at),
+            self._connection, self._epoch, facts.generation, lateness, idle, seen_ago=seen_ago
         )
         frontiers = ledger_frontiers.read_progress(self._connection, self._epoch.pipeline, facts.generation)
         return Progress(

@@ -117,6 +117,16 @@ def list_written_measures(contract: Contract) -> list[Measure]:
     return [measure for measure in contract.measures if measure.operation != SKIPPED]
 
 
+def name_values(contract: Contract) -> dict[str, str]:
+    """Return what messages call event time, each key and each measure, by its column."""
+    keys = {f"k_{key.name}": f"key {key.name}" for key in contract.keys}
+    return {
+        "event_ms": "event_time",
+        **keys,
+        **{f"m_{m.name}": f"measure {m.name}" for m in list_written_measures(contract)},
+    }
+
+
 # The columns of a pipeline's aggregates: names, roles and PostgreSQL types, as the ledger keeps them.
 
 KEY_TYPES = frozenset({"text", "boolean", "smallint", "integer", "bigint", "numeric", "date", "timestamptz"})

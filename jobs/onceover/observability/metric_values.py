@@ -16,6 +16,7 @@ from onceover.ledger.database import Connection, in_snapshot
 from onceover.ledger.drivers import STATE_OF_DRIVER
 from onceover.ledger.landings import count_skipped
 from onceover.ledger.windows import STATE, UNSETTLED, WindowState, count_by_state
+from onceover.ledger.writer_schemas import count_schemas
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
 
@@ -50,10 +51,11 @@ class KafkaPartitionProgress:
 @dataclass(frozen=True, slots=True)
 class Signals:
     """Signals of a pipeline. `overdue` counts windows, `holes` offsets, `too_many` and `too_few` the records by which
-    aggregates were wrong before their repair, `skipped` by measure the records of the last day that it skipped. The
-    loop worked at `progress_at`; the watermark has been held since `held_since`. `log_retention` is in seconds, None if
-    Kafka's log lasts for ever; `log_until` is in Unix seconds, None also if every closed window is certified. Of the
-    last submitted batch that landed, `scheduling_delay` and `processing` are in seconds."""
+    aggregates were wrong before their repair, `skipped` by measure the records of the last day that it skipped,
+    `schemas` those of values by whether the contract reads them. The loop worked at `progress_at`; the watermark has
+    been held since `held_since`. `log_retention` is in seconds, None if Kafka's log lasts for ever; `log_until` is in
+    Unix seconds, None also if every closed window is certified. Of the last submitted batch that landed,
+    `scheduling_delay` and `processing` are in seconds."""
 
     pipeline: str
     driver: DriverState
@@ -72,6 +74,7 @@ class Signals:
     too_many: int
     too_few: int
     skipped: Mapping[str, int] = field(default_factory=dict)
+    schemas: Mapping[bool, int] = field(default_factory=dict)
     scheduling_delay: float | None = None
     processing: float | None = None
     landed_at: datetime | None = None
@@ -176,6 +179,7 @@ def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after
         too_many=repaired["too_many"],
         too_few=repaired["too_few"],
         skipped=count_skipped(connection, name),
+        schemas=count_schemas(connection, name),
         scheduling_delay=row["scheduling_delay"],
         processing=row["processing"],
         landed_at=row["landed_at"],

@@ -182,6 +182,12 @@ METRICS: Final = (
         "measure",
     ),
     MetricDeclaration(
+        "onceover_writer_schemas",
+        "Schemas of a registry that values were written with, by what the contract makes of their records.",
+        lambda s: {("read" if is_read else "quarantined"): float(count) for is_read, count in s.schemas.items()},
+        "fate",
+    ),
+    MetricDeclaration(
         "onceover_log_until_timestamp_seconds",
         "Until when Kafka holds every record of the windows that are not certified.",
         _one(lambda s: s.log_until),

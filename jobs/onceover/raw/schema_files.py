@@ -6,7 +6,6 @@ A schema is kept before the first line whose value it wrote, so that repairs nee
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Self
@@ -45,7 +44,7 @@ class SchemaFiles:
             _read[known] = self._find(schema_id)
         return _read[known]
 
-    def list_ids(self) -> Collection[int]:
+    def list_ids(self) -> set[int]:
         """Return the IDs of all schemas in the folder."""
         names = (_NAME.fullmatch(name) for name, _ in open_store(self.address).list_files(self.folder))
         return {int(name[1]) for name in names if name}

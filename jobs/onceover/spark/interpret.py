@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StringType, StructType, TimestampType
 
 from onceover.lines.line_format import MAX_EVENT_MS
-from onceover.model.contract import Contract, list_written_measures
+from onceover.model.contract import Contract, list_written_measures, name_values
 from onceover.model.measures import SKIPPED, Measure
 from onceover.model.poison import SQL_FAILED, PoisonRecord
 from onceover.raw.schema_files import SchemaFiles
@@ -226,16 +226,6 @@ def list_values(spark: SparkSession, contract: Contract, checked: CheckedContrac
         "event_ms": event_ms,
         **keys,
         **{f"m_{measure.name}": _cast_input(read, measure, checked) for measure in list_written_measures(contract)},
-    }
-
-
-def name_values(contract: Contract) -> dict[str, str]:
-    """Return what messages call event time, each key and each measure, by its column."""
-    keys = {f"k_{key.name}": f"key {key.name}" for key in contract.keys}
-    return {
-        "event_ms": "event_time",
-        **keys,
-        **{f"m_{m.name}": f"measure {m.name}" for m in list_written_measures(contract)},
     }
 
 

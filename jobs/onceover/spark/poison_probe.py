@@ -28,7 +28,7 @@ from pyspark.sql.types import StringType
 
 from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import derive_generation
-from onceover.model.contract import Contract
+from onceover.model.contract import Contract, name_values
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
 from onceover.model.record import ID_COLUMNS, LARGEST_RECORD
@@ -36,7 +36,7 @@ from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.contract_check import analyze_contract
 from onceover.spark.decoding import find_decoding
 from onceover.spark.failure import summarize
-from onceover.spark.interpret import interpret, name_values
+from onceover.spark.interpret import interpret
 from onceover.spark.raw_lines import LineFile, read_raw_lines
 from onceover.spark.session import open_session
 from onceover.spark.source import name_shards, read_shards

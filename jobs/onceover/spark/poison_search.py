@@ -24,11 +24,11 @@ import psutil
 
 from onceover.errors import TransientError
 from onceover.kafka.child_read import build_environment
+from onceover.model.contract import name_values
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import SQL_FAILED, SQL_TOO_SLOW, PoisonRecord
 from onceover.spark import poison_probe
 from onceover.spark.hang_watch import read_cpu_seconds
-from onceover.spark.interpret import name_values
 from onceover.spark.poison_probe import ID, ProbeRequest, Unit
 from onceover.spark.session import UNDER_SUBMIT
 

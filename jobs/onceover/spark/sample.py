@@ -13,14 +13,14 @@ from onceover.kafka import TopicFacts
 from onceover.kafka.last_offsets import plan_sample
 from onceover.kafka.reader import KafkaSource
 from onceover.lines.escapes import unescape_headers
-from onceover.model.contract import Contract
+from onceover.model.contract import Contract, name_values
 from onceover.model.measures import SKIPPED
 from onceover.model.offsets import KafkaPartition, subtract
 from onceover.model.poison import PoisonRecord
 from onceover.model.record import Record
 from onceover.model.window import format_moment, from_ms
 from onceover.raw.schema_files import SchemaFiles
-from onceover.spark.interpret import interpret, name_values
+from onceover.spark.interpret import interpret
 from onceover.spark.source import read_ranges
 from onceover.spark.sql_failure import evaluate_record, explain_sql_failure
 from onceover.spark.wire_format import find_remedy

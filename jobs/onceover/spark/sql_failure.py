@@ -11,12 +11,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from onceover.lines.escapes import escape_headers
-from onceover.model.contract import Contract
+from onceover.model.contract import Contract, name_values
 from onceover.model.poison import SQL_FAILED, PoisonRecord
 from onceover.model.record import Record
 from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.failure import summarize
-from onceover.spark.interpret import evaluate, name_values
+from onceover.spark.interpret import evaluate
 
 _SCHEMA = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, headers BINARY, value BINARY"
 _CLASSED = re.compile(r"\[[A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*\] [^\n]+")

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 
 _FRAMED = "unparseable: Confluent's wire format, schema ID "
 _REMEDY = (
-    "the producer serializes with a schema registry. If it writes Avro or Protobuf, have a converter write plain JSON "
-    "to another topic, such as ksqlDB with VALUE_FORMAT = 'JSON', and name that topic. If it writes JSON Schema, set "
-    'wire_format = "confluent"'
+    'the producer serializes with a schema registry. If it writes Avro, set format = "avro" and wire_format = '
+    '"confluent"; if JSON Schema, the latter; if Protobuf, have a converter write plain JSON to another topic, such as '
+    "ksqlDB with VALUE_FORMAT = 'JSON', and name that topic"
 )
 
 

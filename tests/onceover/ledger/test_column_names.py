@@ -12,7 +12,7 @@ import pytest
 from bench.large_ledger import drop_pipeline, pipeline
 from tests.onceover.ledger.noon_rows import BATCH, NOON, count_twice, repair
 
-from onceover.config.pipeline_tables import MAX_KEYS, RESERVED
+from onceover.config.contract_tables import MAX_KEYS, RESERVED
 from onceover.ledger import aggregates, window_history
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.database import Connection

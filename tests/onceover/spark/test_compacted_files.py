@@ -73,6 +73,7 @@ def test_windows_have_a_file_each_in_the_order_of_ids(spark: SparkSession, folde
     assert digest_files(spark, locate_hdfs(), []) == {}
 
 
+@pytest.mark.rare
 def test_frames_of_large_records_are_bounded(spark: SparkSession, folder: str) -> None:
     generator = random.Random(3)
     values = [generator.randbytes(400_000).hex().encode() for _ in range(48)]

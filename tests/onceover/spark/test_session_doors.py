@@ -42,6 +42,7 @@ def test_driver_refuses_a_caller_without_its_secret(ports: dict[str, int], door:
     assert "SASL" in answer
 
 
+@pytest.mark.rare
 def test_files_of_a_driver_are_its_user_s_alone(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", f"import os; os.umask(0o022)\n{SHUFFLED}", str(tmp_path)],

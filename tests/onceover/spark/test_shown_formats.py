@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import random
+from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import fastavro
 import pytest
 from pyspark.sql import Row, SparkSession
 from tests.docs.pages import read
@@ -20,11 +24,13 @@ from .contracts import interpret_values
 
 pytestmark = pytest.mark.spark
 SHOWN = {block.split('topic = "')[1].split('"')[0]: block for block in read("docs/formats.md").fenced("toml")}
+(RIDES,) = [block for block in read("docs/formats.md").fenced("json") if "Ride" in block]
 PAID_AT = 1_772_366_401_234_567  # 2026-03-01T12:00:01.234567Z, in microseconds as Debezium writes it
 
 
 def read_shown(folder: Path, topic: str) -> Contract:
     (folder / "shown.toml").write_text(SHOWN[topic])
+    (folder / "rides.avsc").write_text(RIDES)
     return read_pipeline(folder / "shown.toml").contract
 
 
@@ -50,6 +56,18 @@ def test_shown_meters_are_read(spark: SparkSession, tmp_path: Path) -> None:
     row = count_value(spark, tmp_path, "meters", (1_772_366_401).to_bytes(4) + (40_000).to_bytes(2))
 
     assert (row.event_ms, row.m_watts) == (1_772_366_401_000, 40_000)
+
+
+def test_shown_rides_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    contract = replace(read_shown(tmp_path, "rides"), wire_format="none")
+    value = io.BytesIO()
+    left_at = datetime.fromtimestamp(PAID_AT // 1000 / 1000, UTC)
+    ride = {"left_at": left_at, "city": None, "fare": Decimal("-1.25")}
+    fastavro.schemaless_writer(value, fastavro.parse_schema(json.loads(RIDES)), ride)
+
+    (row,) = interpret_values(spark, contract, [value.getvalue()], kafka_timestamp=PAID_AT // 1000)
+
+    assert (row.event_ms, row.k_city, row.m_fare) == (PAID_AT // 1000, None, Decimal("-1.25"))
 
 
 def write_change(op: str, amount: Decimal, *, size: int = 8) -> bytes:

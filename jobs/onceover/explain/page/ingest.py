@@ -68,4 +68,14 @@ def describe_ingest(name: str, row: Mapping[str, Any]) -> IngestLine:
             "See which part does not answer, and the end of its log. Then stop the process and start it again:",
             f"onceover doctor && {command}",
         )
-    return IngestLine(driver, "Ingest runs." if driver is DriverState.ALIVE else f"Ingest was stopped at {since}.")
+    if driver is DriverState.ALIVE and row["unknown_schema"] is not None:
+        return IngestLine(
+            driver,
+            f"Ingest runs, and waits before records whose schema it cannot get: {row['unknown_schema']}.",
+            "Start the registry, or see what keeps ingest from it; then ingest goes on by itself:",
+            "onceover doctor",
+        )
+    state = "Ingest runs." if driver is DriverState.ALIVE else f"Ingest was stopped at {since}."
+    if row["refused_schemas"] is not None:
+        state += f" Records of these schemas go to quarantine: {row['refused_schemas']}."
+    return IngestLine(driver, state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal as Exact
 from typing import Any, Final
 
@@ -39,15 +39,18 @@ class UnresolvedError(ValueError):
     """The reader's schema takes no value of the writer's; the message names the field."""
 
 
-def resolve(writer: AvroType, reader: AvroType) -> TypeReader:
-    """Return what reads the writer's values as `find_row_type(reader)`. Raises UnresolvedError."""
+def resolve(writer: AvroType, reader: AvroType) -> tuple[TypeReader, Sequence[str]]:
+    """Return what reads the writer's values as `find_row_type(reader)`, and how these differ from the reader's own, a
+    field each. Raises UnresolvedError."""
     find_row_type(reader)
-    return _Resolver().resolve(writer, reader, "")
+    resolver = _Resolver()
+    return resolver.resolve(writer, reader, ""), resolver.differences
 
 
 class _Resolver:
     def __init__(self) -> None:
         self._skipped: dict[AvroType, RecordReader] = {}
+        self.differences: list[str] = []
 
     def resolve(self, writer: AvroType, reader: AvroType, path: str) -> TypeReader:
         if writer.kind == "union":
@@ -62,6 +65,8 @@ class _Resolver:
         is_promoted = writer.kind != reader.kind and bool(reader.logical)
         if is_promoted or (writer.logical and reader.logical and str(writer) != str(reader)):
             raise _refuse(writer, reader, path)
+        if writer.kind != reader.kind or str(writer) != str(reader):
+            self._note(path, f"{writer} is read as {reader}")
         if reader.kind == "record":
             return self._resolve_record(writer, reader, path)
         if reader.kind in ("array", "map"):
@@ -69,6 +74,9 @@ class _Resolver:
             return Items(find_type(reader), path, item, Bytes(pa.string(), path) if reader.kind == "map" else None)
         if reader.kind == "enum":
             known = {symbol: symbol for symbol in reader.symbols}
+            if others := [symbol for symbol in writer.symbols if symbol not in known]:
+                fate = f"are {reader.default_symbol}" if reader.default_symbol else "go to quarantine"
+                self._note(path, f"{', '.join(others)} {fate}")
             return Enum([known.get(symbol, reader.default_symbol) for symbol in writer.symbols], path)
         return _read_scalar(writer, reader, path)
 
@@ -80,6 +88,7 @@ class _Resolver:
                 branches.append(self.resolve(branch, reader, path))
             except UnresolvedError as error:
                 branches.append(Refusal(kind, str(error)))
+                self.differences.append(f"{error}, and goes to quarantine")
         if all(isinstance(branch, Refusal) for branch in branches):
             raise _refuse(writer, reader, path)
         return Union(kind, branches)
@@ -91,16 +100,23 @@ class _Resolver:
         for each in writer.fields:
             place = places.get(each.name)
             if place is None:
+                self._note(_join(path, each.name), "is left out")
                 record.steps.append((self.skip(each.type), None))
             else:
                 wanted = reader.fields[place]
+                if wanted.name != each.name:
+                    self._note(_join(path, wanted.name), f"was {each.name}")
                 record.steps.append((self.resolve(each.type, wanted.type, _join(path, wanted.name)), place))
         for place, wanted in enumerate(reader.fields):
             if _find_written(wanted, written) is None:
                 if wanted.default is NO_DEFAULT:
                     raise UnresolvedError(f"field {_join(path, wanted.name)}: missing, and without a default")
+                self._note(_join(path, wanted.name), "has its default")
                 record.constants.append((_make_constant(wanted, _join(path, wanted.name)), place))
         return record
+
+    def _note(self, path: str, what: str) -> None:
+        self.differences.append(f"field {path}: {what}" if path else what)
 
     def skip(self, writer: AvroType) -> TypeReader:
         if writer.kind == "record":

@@ -102,6 +102,15 @@ _parse = lru_cache(maxsize=64)(parse_schema)
 @lru_cache(maxsize=4096)
 def _resolve(writer: str, reader: str) -> TypeReader | str:
     try:
-        return resolve(parse_schema(writer), _parse(reader))
+        return resolve(parse_schema(writer), _parse(reader))[0]
     except (UnresolvedError, AvroSchemaError) as error:
         return str(error)
+
+
+def explain_difference(writer: str, reader: str) -> tuple[bool, str]:
+    """Return whether values of that writer's schema are read, and how they differ from the reader's own: nothing where
+    they do not."""
+    try:
+        return True, "; ".join(resolve(parse_schema(writer), _parse(reader))[1])
+    except (UnresolvedError, AvroSchemaError) as error:
+        return False, str(error)

@@ -136,6 +136,19 @@ COMMENT ON COLUMN onceover.kafka_partition.suspect IS
 COMMENT ON COLUMN onceover.kafka_partition.unknown_schema IS
   'An offset whose value a schema wrote that the registry does not give: ingest stops before it, and asks again.';
 
+CREATE TABLE onceover.writer_schema (
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  schema_id bigint NOT NULL,
+  met_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  contract_version integer NOT NULL,
+  is_read boolean NOT NULL,
+  difference text NOT NULL,
+  PRIMARY KEY (pipeline, schema_id)
+);
+COMMENT ON TABLE onceover.writer_schema IS
+  'The schemas of a registry that values were written with, and how each differs from the contract''s reader schema.';
+COMMENT ON COLUMN onceover.writer_schema.is_read IS 'False: its values go to quarantine, for what the difference says.';
+
 CREATE TABLE onceover.stored_offset (
   pipeline text NOT NULL REFERENCES onceover.pipeline,
   kafka_partition integer NOT NULL,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +15,11 @@ import typer
 from onceover.cli.arguments import complete_name, option
 from onceover.cli.command import command
 from onceover.cli.output import Answer, get_stderr
-from onceover.config.endpoints import address, pipelines_folder
+from onceover.config.contract_tables import MAX_TOPIC, TOPIC, TOPIC_RULE
+from onceover.config.endpoints import address, find_address, pipelines_folder
 from onceover.config.pipeline_draft import draft_pipeline
-from onceover.config.pipeline_tables import MAX_TOPIC, TOPIC, TOPIC_RULE
 from onceover.config.pipelines import find
+from onceover.config.registry import fetch_schema
 from onceover.errors import ConfigurationError, UsageError
 from onceover.kafka import Topic
 from onceover.kafka.guarded_read import read_range
@@ -48,7 +51,8 @@ Like = Annotated[
 def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Like = None) -> Answer:
     """Write a first TOML for a topic, from its last records: format, schema, event time, keys and measures.
 
-    What is a guess is marked so in the file. Never writes over a file.
+    Of Avro, writes the newest schema beside it, from the registry. What is a guess is marked so. Never writes over a
+    file.
     """
     if not re.fullmatch(TOPIC, topic) or len(topic) > MAX_TOPIC:
         raise UsageError(f"{topic[:80]!r} cannot be a topic; {TOPIC_RULE}")
@@ -57,13 +61,25 @@ def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Li
         raise UsageError(f"--name: {name!r} cannot be a pipeline's name; take {NAME_RULE}")
     properties: Mapping[str, str] = find(like).kafka if like else {}
     path = pipelines_folder() / f"{name}.toml"
-    if path.exists():
-        raise UsageError(f"{path} is there already; take another --name")
+    schema_path = path.with_suffix(".avsc")
+    for each in (path, schema_path):
+        if each.exists():
+            raise UsageError(f"{each} is there already; take another --name")
     values, stamps = _read_last(topic, records, properties)
-    draft = draft_pipeline(topic, values, stamps, properties)
+    registry = find_address("registry")
+    find_schema = partial(fetch_schema, registry) if registry else None
+    draft = draft_pipeline(topic, values, stamps, properties, schema_path.name, find_schema)
+    if draft.schema:
+        _write(schema_path, json.dumps(json.loads(draft.schema), indent=2, ensure_ascii=False) + "\n")
     _write(path, draft.toml)
     return Answer(
-        {"pipeline": name, "file": str(path), "toml": draft.toml, "doubts": draft.doubts},
+        {
+            "pipeline": name,
+            "file": str(path),
+            "schema_file": str(schema_path) if draft.schema else None,
+            "toml": draft.toml,
+            "doubts": draft.doubts,
+        },
         [
             *draft.toml.splitlines(),
             "",

@@ -1,0 +1,183 @@
+"""The tables of a contract in a pipeline's TOML; see `pipeline_tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic.dataclasses import dataclass
+
+from onceover.config.table_rules import DAY, TABLE, Count, Text, read_duration, require_one_of, wrong
+from onceover.model.contract import COMPRESSIONS, WIRE_FORMATS
+from onceover.model.measures import OPERATIONS, SKIPPED
+from onceover.model.pipeline import NAME, NAME_RULE
+from onceover.model.window import DAY_MINUTES, is_window_length
+
+MAX_KEYS = 16  # with the window's start they make one index row of PostgreSQL
+_TAKEN = frozenset(
+    {"window_start", "window_end", "window_ms", "revision"}
+)  # each table or query of aggregates has them
+_SYSTEM = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax"})  # each table of PostgreSQL has them
+RESERVED = _TAKEN | _SYSTEM
+"""The names of our own that the rule for names takes: no key or measure may have them."""
+TOPIC = r"^(\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*|\.{3,})$"  # not . and not ..
+MAX_TOPIC = 249
+TOPIC_RULE = "take a topic's name: at most 249 letters, digits, dots, _ and -, but not . or .."
+_SCHEMA_RULE = 'list the fields with their types, such as schema = "origin STRING, dep_delay INT"'
+_SCHEMA_FILE_RULE = 'put the Avro schema beside the TOML, and name it, such as schema_file = "orders.avsc"'
+_LARGEST_SCHEMA = 1 << 20
+FOLDER = "\0folder"
+"""The key of the TOML's folder in a validation's context, which no TOML has."""
+
+
+def _check_window_length(minutes: int) -> int:
+    if not is_window_length(minutes):
+        near = min((m for m in range(1, DAY_MINUTES + 1) if is_window_length(m)), key=lambda m: abs(m - minutes))
+        raise wrong(f"{minutes} does not divide a day of {DAY_MINUTES} minutes", f"take {near}")
+    return minutes
+
+
+def _require_fields(fields: Collection[str] | None, info: ValidationInfo) -> Collection[str]:
+    form = info.data.get("format")  # absent if its own value is wrong
+    if form in ("json", "csv") and fields is None:
+        raise wrong(f"missing, and format is {form}", _SCHEMA_RULE)
+    if form in ("text", "binary") and fields:
+        raise wrong(f"format is {form}, which has no fields", 'leave it out, or set format = "json" or "csv"')
+    if form == "avro" and fields and info.field_name == "schema":
+        raise wrong("format is avro, whose schema is in a file", "leave it out, and name the file by schema_file")
+    return "" if fields is None else fields
+
+
+def _read_schema_file(name: str | None, info: ValidationInfo) -> str:
+    """Return the content of the file beside the TOML, empty without one."""
+    form = info.data.get("format")
+    if form == "avro" and name is None:
+        raise wrong("missing, and format is avro", _SCHEMA_FILE_RULE)
+    if form in ("json", "csv", "text", "binary") and name is not None:
+        raise wrong(f"format is {form}", 'leave it out, or set format = "avro"')
+    if name is None:
+        return ""
+    try:
+        with Path((info.context or {})[FOLDER], name).open("rb") as file:
+            content = file.read(_LARGEST_SCHEMA + 1)
+        if len(content) > _LARGEST_SCHEMA:
+            raise wrong(f"{name} has more than {_LARGEST_SCHEMA >> 20} MiB", _SCHEMA_FILE_RULE)
+        return content.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        what = getattr(error, "strerror", None) or "not UTF-8"
+        raise wrong(f"{name} cannot be read ({what})", _SCHEMA_FILE_RULE) from None
+
+
+def _require_character(value: str) -> str:
+    if len(value) != 1 or value in "\r\n\0":
+        raise wrong(f"{value[:80]!r} is not one character", 'write one, such as ";" or "\\t"')
+    return value
+
+
+def _reject_separator(quote: str, info: ValidationInfo) -> str:
+    if quote == info.data.get("separator"):
+        raise wrong("is the separator too", "take two characters")
+    return quote
+
+
+def _require_csv(table: Any, info: ValidationInfo) -> Any:
+    if info.data.get("format") in ("json", "text", "binary", "avro"):
+        raise wrong(f"format is {info.data['format']}", 'take the table out, or set format = "csv"')
+    return table
+
+
+def _require_distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise wrong("holds a name twice", "write each name once")
+    return names
+
+
+def _check_column(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise wrong("cannot be a column's name", f"take {NAME_RULE}")
+    if name in RESERVED:
+        whose = "each table of aggregates" if name in _TAKEN else "each PostgreSQL table"
+        raise wrong(f"{whose} already has a column of that name", "take another name")
+    return name
+
+
+def _reject_key(name: str, info: ValidationInfo) -> str:
+    keys = (info.context or {})["contract"].get("keys")  # as written, because wrong keys have names too
+    if isinstance(keys, dict) and name in keys:
+        raise wrong("a key has the same name", "rename one of them")
+    return name
+
+
+def _check_measure(table: dict[str, str]) -> dict[str, str]:
+    if len(table) != 1 or not table.keys() <= set(OPERATIONS):
+        others = ", ".join(operation for operation in OPERATIONS if operation != "sum")
+        raise wrong("a measure has exactly one operation", f'write {{key}} = {{ sum = "value.x" }}, or {others}')
+    for operation, sql in table.items():
+        if sql == "*" and operation != "count":
+            raise wrong("only a count takes *", "name what to take, such as value.x", operation)
+    return table
+
+
+def list_skipped_measures(on_null: str, measures: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str, str]]:
+    """Return name, operation and SQL of the measures that count what the others skip."""
+    if on_null != "skip":
+        return []
+    return [(f"{name}_{SKIPPED}", SKIPPED, name) for name, one in measures.items() if "*" not in one.values()]
+
+
+def _reject_taken_skips(on_null: str, info: ValidationInfo) -> str:
+    taken = {**info.data.get("measures", {}), **info.data.get("keys", {})}
+    for name, _, measure in list_skipped_measures(on_null, info.data.get("measures", {})):
+        if name in taken:
+            raise wrong(f"counts what {measure} skips as {name}, and a column has that name", "rename that column")
+    return on_null
+
+
+Character = Annotated[str, AfterValidator(_require_character)]
+Bound = Annotated[int | None, read_duration(unless="none")]
+Column = Annotated[str, AfterValidator(_check_column)]
+Topic = Annotated[Text, Field(pattern=TOPIC, max_length=MAX_TOPIC, description=TOPIC_RULE)]
+Measures = Annotated[
+    dict[Annotated[Column, AfterValidator(_reject_key)], Annotated[dict[str, Text], AfterValidator(_check_measure)]],
+    Field(min_length=1, description='name at least one, such as records = { count = "*" }'),
+]
+Schema = Annotated[Text | None, Field(description=_SCHEMA_RULE), AfterValidator(_require_fields)]
+SchemaFile = Annotated[
+    str | None,
+    Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}$", description=_SCHEMA_FILE_RULE),
+    AfterValidator(_read_schema_file),
+]
+
+
+@dataclass(config=TABLE)
+class BoundsTable:
+    horizon_ms: Bound = 30 * DAY
+    skew_ms: Bound = DAY
+
+
+@dataclass(config=TABLE)
+class CsvTable:
+    separator: Character = ","
+    quote: Annotated[Character, AfterValidator(_reject_separator)] = Field(default='"', validate_default=True)
+    null: str = ""
+
+
+@dataclass(config=TABLE)
+class ContractTable:
+    topic: Topic
+    window_minutes: Annotated[Count, AfterValidator(_check_window_length)]
+    event_time: Annotated[Text, Field(description="write SQL such as to_timestamp(value.at)")]
+    measures: Measures
+    format: Annotated[Text, require_one_of(("json", "csv", "avro", "text", "binary"))] = "json"
+    compression: Annotated[Text, require_one_of(COMPRESSIONS)] = "none"
+    wire_format: Annotated[Text, require_one_of(WIRE_FORMATS)] = "none"
+    csv: Annotated[CsvTable, BeforeValidator(_require_csv)] = Field(default_factory=CsvTable)
+    schema: Schema = Field(default=None, validate_default=True)
+    schema_file: SchemaFile = Field(default=None, validate_default=True)
+    required: Annotated[tuple[Text, ...], AfterValidator(_require_distinct), AfterValidator(_require_fields)] = ()
+    tombstone: Annotated[Text, require_one_of(("quarantine", "record"))] = "quarantine"
+    keys: dict[Column, Text] = Field(default_factory=dict, max_length=MAX_KEYS)
+    on_null: Annotated[Text, require_one_of(("quarantine", "skip")), AfterValidator(_reject_taken_skips)] = "quarantine"
+    bounds: BoundsTable = Field(default_factory=BoundsTable)

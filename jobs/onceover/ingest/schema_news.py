@@ -1,0 +1,40 @@
+"""New schemas of values, announced as ingest meets them, with their difference to the contract's."""
+
+from __future__ import annotations
+
+import logging
+
+from onceover.formats.avro.values import explain_difference
+from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.database import Connection
+from onceover.ledger.drivers import Epoch
+from onceover.ledger.writer_schemas import WriterSchema, list_judged, record_schemas
+from onceover.raw.schema_files import SchemaFiles
+
+log = logging.getLogger(__name__)
+
+
+class SchemaNews:
+    """Those of one driver's pipeline, by the files that its tasks have written. The ledger keeps them."""
+
+    def __init__(
+        self, connection: Connection, epoch: Epoch, registered: RegisteredPipeline, schemas: SchemaFiles
+    ) -> None:
+        self._connection, self._epoch, self._registered, self._schemas = connection, epoch, registered, schemas
+        self._known = set(list_judged(connection, registered.name, registered.contract_version))
+
+    def tell(self) -> None:
+        """Announce the schemas that are new since the last call, or for this version of the contract."""
+        contract = self._registered.contract
+        if not contract.needs_registry:
+            return
+        found = []
+        for schema_id in sorted(self._schemas.list_ids() - self._known):
+            is_read, difference = explain_difference(self._schemas.read(schema_id), contract.reader_schema)
+            found.append(WriterSchema(schema_id, is_read, difference))
+            fate = "is read" if is_read else "its records go to quarantine"
+            say = log.info if is_read else log.warning
+            say("new schema %d: %s%s", schema_id, fate, f" ({difference})" if difference else "")
+        if found:
+            record_schemas(self._connection, self._epoch, self._registered.contract_version, found)
+            self._known |= {each.schema_id for each in found}

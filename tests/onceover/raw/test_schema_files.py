@@ -1,0 +1,169 @@
+"""Schemas beside raw: kept once, before they are used, and never asked for twice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from tests.folder_store import FolderStore
+
+from onceover.config import registry
+from onceover.errors import RegistryAwayError, TerminalError
+from onceover.formats.undecodable import UndecodableError
+from onceover.raw import schema_files
+from onceover.raw.schema_files import SchemaFiles
+
+SCHEMA = '{"type": "string"}'
+ANSWERS: dict[str, tuple[int, str]] = {
+    "/schemas/ids/7": (200, '{"schema": "{\\"type\\": \\"string\\"}"}'),
+    "/schemas/ids/8": (200, '{"schema": "syntax = 1", "schemaType": "PROTOBUF"}'),
+    "/schemas/ids/9": (200, '{"schema": "\\"a.B\\"", "references": [{"name": "a.B", "subject": "b", "version": 1}]}'),
+    "/schemas/ids/10": (500, '{"error_code": 50001, "message": "no"}'),
+    "/schemas/ids/11": (401, '{"error_code": 40101, "message": "who?"}'),
+    "/schemas/ids/12": (200, "no JSON"),
+}
+
+
+class Answering(BaseHTTPRequestHandler):
+    asked: ClassVar[list[tuple[str, str | None]]] = []
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        self.asked.append((path, self.headers.get("Authorization")))
+        status, body = ANSWERS.get(path, (404, '{"error_code": 40403, "message": "Schema not found"}'))
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    Answering.asked.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SchemaFiles:
+    monkeypatch.setattr(schema_files, "_read", {})
+    monkeypatch.setattr(schema_files, "open_store", lambda address: FolderStore(address))
+    monkeypatch.setattr(registry, "_not_found", {})
+    return SchemaFiles(str(tmp_path), "/raw/rides/schemas")
+
+
+def forget() -> None:
+    schema_files._read.clear()
+
+
+def test_schema_is_kept_and_not_asked_for_again(files: SchemaFiles, url: str) -> None:
+    assert files.ask(url, keep=True).read(7) == SCHEMA
+    forget()
+    assert files.read(7) == SCHEMA
+    assert files.ask(url, keep=True).read(7) == SCHEMA
+    assert files.list_ids() == {7}
+    assert len(Answering.asked) == 1
+
+
+def test_sample_keeps_nothing(files: SchemaFiles, url: str) -> None:
+    assert files.ask(url, keep=False).read(7) == SCHEMA
+    assert files.list_ids() == set()
+
+
+@pytest.mark.parametrize(
+    ("schema_id", "why"),
+    [
+        (99, "schema 99 is not in the registry"),
+        (8, "schema 8 is of PROTOBUF"),
+        (9, "schema 9 refers to other subjects' schemas"),
+    ],
+)
+def test_what_cannot_be_read_is_for_quarantine(files: SchemaFiles, url: str, schema_id: int, why: str) -> None:
+    with pytest.raises(UndecodableError, match=why):
+        files.ask(url, keep=True).read(schema_id)
+    assert files.list_ids() == set()
+
+
+def test_missing_id_is_not_asked_for_at_each_record(files: SchemaFiles, url: str) -> None:
+    for _ in range(3):
+        with pytest.raises(UndecodableError):
+            files.ask(url, keep=True).read(99)
+    assert len(Answering.asked) == 1
+
+
+@pytest.mark.parametrize("schema_id", [10, 11, 12])
+def test_other_answers_make_records_wait(files: SchemaFiles, url: str, schema_id: int) -> None:
+    with pytest.raises(RegistryAwayError, match=f"schema {schema_id} is not known yet"):
+        files.ask(url, keep=True).read(schema_id)
+
+
+def test_registry_that_is_gone_makes_records_wait(files: SchemaFiles) -> None:
+    with pytest.raises(RegistryAwayError, match=r"http://127\.0\.0\.1:9 does not give it"):
+        files.ask("http://127.0.0.1:9", keep=True).read(7)
+
+
+def test_schema_that_raw_lacks_is_an_error_for_repairs_only(files: SchemaFiles) -> None:
+    with pytest.raises(TerminalError, match=r"/raw/rides/schemas/7\.json is missing: put it back"):
+        files.read(7)
+    with pytest.raises(UndecodableError, match="schema 7 is not in raw"):
+        SchemaFiles(files.address, files.folder, may_miss=True).read(7)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"[1]", b"\xff", b'{"id": 7, "schema": "x", "hash": "0"}'])
+def test_damaged_file_is_named(files: SchemaFiles, url: str, damage: bytes) -> None:
+    files.ask(url, keep=True).read(7)
+    path = Path(files.address, "raw/rides/schemas/7.json")
+    path.write_bytes(damage)
+    forget()
+    with pytest.raises(TerminalError, match=r"schemas/7\.json is not as it was written"):
+        files.ask(url, keep=True).read(7)
+
+
+def test_file_of_another_schema_is_named(files: SchemaFiles, url: str) -> None:
+    files.ask(url, keep=True).read(7)
+    path = Path(files.address, "raw/rides/schemas/7.json")
+    path.rename(path.with_name("6.json"))
+    forget()
+    with pytest.raises(TerminalError, match=r"schemas/6\.json is not as it was written"):
+        files.read(6)
+
+
+def test_credentials_come_from_the_environment(
+    files: SchemaFiles, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("me:hidden\n")
+    secret.chmod(0o600)
+    monkeypatch.setenv("ONCEOVER_REGISTRY_USER_INFO_FILE", str(secret))
+    registry._open.cache_clear()
+    files.ask(url, keep=True).read(7)
+    ((_, sent),) = Answering.asked
+    assert sent == "Basic bWU6aGlkZGVu"
+
+
+def test_two_processes_keep_the_first_text(files: SchemaFiles, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch_late(address: str, schema_id: int) -> str:
+        text: Any = registry.fetch_schema(address, schema_id)
+        forget()
+        monkeypatch.setattr(schema_files, "fetch_schema", lambda *_: '"int"')
+        assert files.ask(url, keep=True).read(schema_id) == '"int"'
+        forget()
+        return str(text)
+
+    monkeypatch.setattr(schema_files, "fetch_schema", fetch_late)
+    assert files.ask(url, keep=True).read(7) == '"int"'
