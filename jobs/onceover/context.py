@@ -120,7 +120,7 @@ class PipelineContext:
         """Return the schemas that raw has, all that its lines need. Raise as `address` does."""
         from onceover.raw.schema_files import SchemaFiles  # as `files`
 
-        return SchemaFiles(self.raw_address, self.layout.schema_folder)
+        return SchemaFiles(self.raw_address, self.layout.schema_folder, self.pipeline.contract.format)
 
     def ask_registry(self, *, keep: bool) -> SchemaFiles:
         """Return the schemas that raw has or the registry, which raw is to `keep`; the registry's address must be known

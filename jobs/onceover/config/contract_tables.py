@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
 
 from onceover.config.table_rules import DAY, TABLE, Count, Text, read_duration, require_one_of, wrong
-from onceover.model.contract import COMPRESSIONS, WIRE_FORMATS
+from onceover.model.contract import BASE64, COMPRESSIONS, SCHEMA_FORMATS, WIRE_FORMATS
 from onceover.model.measures import OPERATIONS, SKIPPED
 from onceover.model.pipeline import NAME, NAME_RULE
 from onceover.model.window import DAY_MINUTES, is_window_length
@@ -26,7 +27,7 @@ TOPIC = r"^(\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*|\.{3,})$"  # not . and not ..
 MAX_TOPIC = 249
 TOPIC_RULE = "take a topic's name: at most 249 letters, digits, dots, _ and -, but not . or .."
 _SCHEMA_RULE = 'list the fields with their types, such as schema = "origin STRING, dep_delay INT"'
-_SCHEMA_FILE_RULE = 'put the Avro schema beside the TOML, and name it, such as schema_file = "orders.avsc"'
+_SCHEMA_FILE_RULE = 'put the schema beside the TOML, and name it, such as schema_file = "orders.avsc" or "orders.proto"'
 _LARGEST_SCHEMA = 1 << 20
 FOLDER = "\0folder"
 """The key of the TOML's folder in a validation's context, which no TOML has."""
@@ -45,18 +46,18 @@ def _require_fields(fields: Collection[str] | None, info: ValidationInfo) -> Col
         raise wrong(f"missing, and format is {form}", _SCHEMA_RULE)
     if form in ("text", "binary") and fields:
         raise wrong(f"format is {form}, which has no fields", 'leave it out, or set format = "json" or "csv"')
-    if form == "avro" and fields and info.field_name == "schema":
-        raise wrong("format is avro, whose schema is in a file", "leave it out, and name the file by schema_file")
+    if form in SCHEMA_FORMATS and fields and info.field_name == "schema":
+        raise wrong(f"format is {form}, whose schema is in a file", "leave it out, and name the file by schema_file")
     return "" if fields is None else fields
 
 
 def _read_schema_file(name: str | None, info: ValidationInfo) -> str:
     """Return the content of the file beside the TOML, empty without one."""
     form = info.data.get("format")
-    if form == "avro" and name is None:
-        raise wrong("missing, and format is avro", _SCHEMA_FILE_RULE)
+    if form in SCHEMA_FORMATS and name is None:
+        raise wrong(f"missing, and format is {form}", _SCHEMA_FILE_RULE)
     if form in ("json", "csv", "text", "binary") and name is not None:
-        raise wrong(f"format is {form}", 'leave it out, or set format = "avro"')
+        raise wrong(f"format is {form}", 'leave it out, or set format = "avro" or "protobuf"')
     if name is None:
         return ""
     try:
@@ -64,10 +65,17 @@ def _read_schema_file(name: str | None, info: ValidationInfo) -> str:
             content = file.read(_LARGEST_SCHEMA + 1)
         if len(content) > _LARGEST_SCHEMA:
             raise wrong(f"{name} has more than {_LARGEST_SCHEMA >> 20} MiB", _SCHEMA_FILE_RULE)
-        return content.decode()
+        is_set = form == "protobuf" and not name.endswith(".proto")
+        return BASE64 + b64encode(content).decode() if is_set else content.decode()
     except (OSError, UnicodeDecodeError) as error:
         what = getattr(error, "strerror", None) or "not UTF-8"
         raise wrong(f"{name} cannot be read ({what})", _SCHEMA_FILE_RULE) from None
+
+
+def _require_protobuf(message: str, info: ValidationInfo) -> str:
+    if message and info.data.get("format") != "protobuf":
+        raise wrong("format is not protobuf", 'leave it out, or set format = "protobuf"')
+    return message
 
 
 def _require_character(value: str) -> str:
@@ -83,7 +91,7 @@ def _reject_separator(quote: str, info: ValidationInfo) -> str:
 
 
 def _require_csv(table: Any, info: ValidationInfo) -> Any:
-    if info.data.get("format") in ("json", "text", "binary", "avro"):
+    if info.data.get("format") in ("json", "text", "binary", *SCHEMA_FORMATS):
         raise wrong(f"format is {info.data['format']}", 'take the table out, or set format = "csv"')
     return table
 
@@ -170,12 +178,13 @@ class ContractTable:
     window_minutes: Annotated[Count, AfterValidator(_check_window_length)]
     event_time: Annotated[Text, Field(description="write SQL such as to_timestamp(value.at)")]
     measures: Measures
-    format: Annotated[Text, require_one_of(("json", "csv", "avro", "text", "binary"))] = "json"
+    format: Annotated[Text, require_one_of(("json", "csv", *SCHEMA_FORMATS, "text", "binary"))] = "json"
     compression: Annotated[Text, require_one_of(COMPRESSIONS)] = "none"
     wire_format: Annotated[Text, require_one_of(WIRE_FORMATS)] = "none"
     csv: Annotated[CsvTable, BeforeValidator(_require_csv)] = Field(default_factory=CsvTable)
     schema: Schema = Field(default=None, validate_default=True)
     schema_file: SchemaFile = Field(default=None, validate_default=True)
+    message: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.]*$"), AfterValidator(_require_protobuf)] = ""
     required: Annotated[tuple[Text, ...], AfterValidator(_require_distinct), AfterValidator(_require_fields)] = ()
     tombstone: Annotated[Text, require_one_of(("quarantine", "record"))] = "quarantine"
     keys: dict[Column, Text] = Field(default_factory=dict, max_length=MAX_KEYS)

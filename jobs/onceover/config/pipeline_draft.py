@@ -208,8 +208,8 @@ def _read_framed(topic: str, values: Sequence[bytes], find_schema: Callable[[int
         numbers = ", ".join(map(str, sorted({int.from_bytes(value[1:5]) for value in framed})[:5]))
         raise WireFormatError(
             f"the values of topic {topic} are in Confluent's wire format, schema IDs {numbers}, and no JSON: probably "
-            "Avro or Protobuf. For Avro, name its schema registry by ONCEOVER_REGISTRY and run the command again; no "
-            "contract reads Protobuf, and docs/formats.md says what to do"
+            "Avro or Protobuf. For Avro, name its schema registry by ONCEOVER_REGISTRY and run the command again; for "
+            "Protobuf, write the TOML as docs/formats.md shows"
         )
     found.wire_format = "confluent"
     found.rows = [_read_object(value[5:]) for value in values]

@@ -18,9 +18,9 @@ _NOT_FOUND_FOR: Final = 30.0
 _not_found: dict[tuple[str, int], float] = {}
 
 
-def fetch_schema(url: str, schema_id: int) -> str:
-    """Return the text of the Avro schema of that ID. Raises UndecodableError if the registry has none that can be
-    read, RegistryAwayError if it does not answer."""
+def fetch_schema(url: str, schema_id: int, kind: str) -> str:
+    """Return the text of the schema of that ID and kind, `avro` or `protobuf`. Raises UndecodableError if the registry
+    has none that can be read, RegistryAwayError if it does not answer."""
     asked_at = _not_found.get((url, schema_id))
     if asked_at is not None and time.monotonic() < asked_at + _NOT_FOUND_FOR:
         raise UndecodableError(f"schema {schema_id} is not in the registry")
@@ -35,8 +35,9 @@ def fetch_schema(url: str, schema_id: int) -> str:
         raise UndecodableError(f"schema {schema_id} is not in the registry") from error
     except Exception as error:  # the client passes on those of whichever HTTP library it uses
         raise _explain(url, schema_id, type(error).__name__) from error
-    if schema.schema_type != "AVRO" or schema.references:
-        what = "is of " + schema.schema_type if schema.schema_type != "AVRO" else "refers to other subjects' schemas"
+    if schema.schema_type != kind.upper() or schema.references:
+        is_other = schema.schema_type != kind.upper()
+        what = f"is of {schema.schema_type}" if is_other else "refers to other subjects' schemas"
         raise UndecodableError(f"schema {schema_id} {what}")
     return str(schema.schema_str)
 

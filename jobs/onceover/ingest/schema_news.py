@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 
-from onceover.formats.avro.values import explain_difference
+from onceover.formats.avro import values as avro
+from onceover.formats.protobuf import values as protobuf
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.writer_schemas import WriterSchema, list_judged, record_schemas
+from onceover.model.contract import Contract
 from onceover.raw.schema_files import SchemaFiles
 
 log = logging.getLogger(__name__)
@@ -30,7 +32,7 @@ class SchemaNews:
             return
         found = []
         for schema_id in sorted(self._schemas.list_ids() - self._known):
-            is_read, difference = explain_difference(self._schemas.read(schema_id), contract.reader_schema)
+            is_read, difference = _explain(self._schemas.read(schema_id), contract)
             found.append(WriterSchema(schema_id, is_read, difference))
             fate = "is read" if is_read else "its records go to quarantine"
             say = log.info if is_read else log.warning
@@ -38,3 +40,9 @@ class SchemaNews:
         if found:
             record_schemas(self._connection, self._epoch, self._registered.contract_version, found)
             self._known |= {each.schema_id for each in found}
+
+
+def _explain(writer: str, contract: Contract) -> tuple[bool, str]:
+    if contract.format == "protobuf":
+        return protobuf.explain_difference(writer, contract.reader_schema, contract.message)
+    return avro.explain_difference(writer, contract.reader_schema)

@@ -25,6 +25,10 @@ class Key:
 
 COMPRESSIONS = ("none", "gzip", "zstd", "snappy", "lz4")
 WIRE_FORMATS = ("none", "confluent")
+SCHEMA_FORMATS = ("avro", "protobuf")
+"""Formats whose values are nothing without a schema in a file."""
+BASE64 = "base64:"
+"""Before a schema that is no text: Protobuf's descriptor set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +46,8 @@ class Contract:
 
     Event time may lie at most `horizon_ms` before and `skew_ms` after the Kafka timestamp; None is no bound.
     `schema` is Spark DDL and empty unless `format` is json or csv; `csv` is None unless it is csv; `reader_schema` is
-    the text of an Avro schema, and empty unless it is avro. A record whose SQL
-    of a measure throws goes to quarantine, or, if `on_null` is `skip`, counts as null for it.
+    the text of an Avro or Protobuf schema, and empty unless it is either; `message` names Protobuf's. A record whose
+    SQL of a measure throws goes to quarantine, or, if `on_null` is `skip`, counts as null for it.
     """
 
     topic: str
@@ -62,11 +66,12 @@ class Contract:
     wire_format: str = "none"
     csv: CsvLayout | None = None
     reader_schema: str = ""
+    message: str = ""
 
     @property
     def has_fields(self) -> bool:
         """Whether `value` is a struct."""
-        return self.has_json or self.format == "avro"
+        return self.has_json or self.format in SCHEMA_FORMATS
 
     @property
     def has_json(self) -> bool:
@@ -81,7 +86,7 @@ class Contract:
     @property
     def needs_registry(self) -> bool:
         """Whether a value says by which schema it was written, and is read by it."""
-        return self.format == "avro" and self.wire_format == "confluent"
+        return self.format in SCHEMA_FORMATS and self.wire_format == "confluent"
 
     def definition(self) -> dict[str, Any]:
         """Return JSON values, in a form that every later `from_definition` reads."""
@@ -90,7 +95,7 @@ class Contract:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for `to_plain`, without later ones that a contract does without: so that its fingerprint
         stays."""
-        later = {"compression": "none", "wire_format": "none", "csv": None, "reader_schema": ""}
+        later = {"compression": "none", "wire_format": "none", "csv": None, "reader_schema": "", "message": ""}
         values = ((each.name, getattr(self, each.name)) for each in fields(self))
         return {name: value for name, value in values if name not in later or value != later[name]}
 

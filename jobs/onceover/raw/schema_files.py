@@ -24,11 +24,13 @@ _read: dict[tuple[str, int], str] = {}
 @dataclass(frozen=True, slots=True)
 class SchemaFiles:
     """The folder of schemas in the raw store at that address, as plain values that travel to Spark's Python workers.
+    Its schemas are of one `kind`, `avro` or `protobuf`.
     Where a `registry` is named, it is asked for other schemas, which the folder `keeps`. Without one, a value of
     another schema is an error, or, if `may_miss`, goes to quarantine."""
 
     address: str
     folder: str
+    kind: str = ""
     registry: str = ""
     keeps: bool = False
     may_miss: bool = False
@@ -57,7 +59,7 @@ class SchemaFiles:
                 raise UndecodableError(f"schema {schema_id} is not in raw")
             if not self.registry:
                 raise TerminalError(f"{path} is missing: put it back from a backup")
-            text = fetch_schema(self.registry, schema_id)
+            text = fetch_schema(self.registry, schema_id, self.kind)
             if not self.keeps:
                 return text
             with suppress(BusyError):  # another task has just written it

@@ -1,4 +1,4 @@
-"""The type of SQL's `value` where it has fields: by the contract's DDL, or by its Avro schema."""
+"""The type of SQL's `value` where it has fields: by the contract's DDL, or by its schema's file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from onceover.config.mistakes import suggest_name
-from onceover.formats.avro.arrow_types import find_row_type
+from onceover.formats.avro import arrow_types
 from onceover.formats.avro.schema import AvroSchemaError, parse_schema
+from onceover.formats.protobuf import fields
+from onceover.formats.protobuf.schema import ProtobufSchemaError, find_message
 from onceover.model.contract import Contract
 from onceover.spark.failure import extract_reason
 from onceover.spark.field_path import find_paths, list_paths, quote_path, write_path
@@ -21,7 +23,7 @@ from onceover.spark.json_fields import READABLE_TYPES, list_unreadable_types
 from onceover.spark.json_value import parse_document
 
 _DDL_REMEDY = 'write it like "origin STRING, dep_delay INT"'
-_AVRO_REMEDY = "correct the Avro schema: docs/formats.md says what SQL sees of each type"
+_FILE_REMEDY = "correct the schema: docs/formats.md says what SQL sees of each type"
 Refuse = Callable[[str, str, str], None]
 """Takes a key of the contract, what is wrong with it, and the remedy."""
 
@@ -31,7 +33,7 @@ def find_schema(spark: SparkSession, contract: Contract, refuse: Refuse) -> Stru
     if contract.has_json:
         key, schema = "schema", _parse_ddl(spark, contract, refuse)
     elif contract.has_fields:
-        key, schema = "schema_file", _parse_avro(contract, refuse)
+        key, schema = "schema_file", _parse_file(contract, refuse)
     else:
         return StructType()
     if schema is None:
@@ -70,9 +72,16 @@ def _parse_ddl(spark: SparkSession, contract: Contract, refuse: Refuse) -> Struc
     return schema
 
 
-def _parse_avro(contract: Contract, refuse: Refuse) -> StructType | None:
+def _parse_file(contract: Contract, refuse: Refuse) -> StructType | None:
     try:
-        return from_arrow_schema(pa.schema(list(find_row_type(parse_schema(contract.reader_schema)))))
-    except AvroSchemaError as error:
-        refuse("schema_file", str(error), _AVRO_REMEDY)
+        kind = _find_row_type(contract)
+    except (AvroSchemaError, ProtobufSchemaError) as error:
+        refuse("schema_file", str(error), _FILE_REMEDY)
         return None
+    return from_arrow_schema(pa.schema(list(kind)))
+
+
+def _find_row_type(contract: Contract) -> pa.StructType:
+    if contract.format == "protobuf":
+        return fields.find_row_type(find_message(contract.reader_schema, contract.message))
+    return arrow_types.find_row_type(parse_schema(contract.reader_schema))

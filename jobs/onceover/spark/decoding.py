@@ -1,7 +1,7 @@
 """What tasks in Python read of records for a contract's SQL, in columns of their own: Spark reads the rest.
 
     headers -> HEADER_MAP     value -decompressed, unframed, CSV as JSON-> DOCUMENT, or DOCUMENT_FAULT -> PLAIN
-                              value -decompressed-> Avro -> PLAIN, or DOCUMENT_FAULT
+                              value -decompressed-> Avro, Protobuf -> PLAIN, or DOCUMENT_FAULT
 
 Ingest's tasks decode what they have just read from Kafka; records from elsewhere take one more turn through Python.
 Raw has what Kafka had.
@@ -21,10 +21,11 @@ from pyspark.sql.types import BooleanType, DataType, NumericType, StructType
 
 from onceover.errors import RegistryAwayError
 from onceover.formats import header_map
-from onceover.formats.avro.values import AvroReader, WriterUnknownError
+from onceover.formats.avro.values import AvroReader
 from onceover.formats.compression import decompress
 from onceover.formats.csv_row import CsvField, CsvReader, Kind
-from onceover.formats.framed import read_payload
+from onceover.formats.framed import WriterUnknownError, read_payload
+from onceover.formats.protobuf.values import ProtobufReader
 from onceover.formats.undecodable import UndecodableError
 from onceover.model.contract import Contract, CsvLayout
 from onceover.raw.schema_files import SchemaFiles
@@ -41,8 +42,8 @@ _TOGETHER: Final = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """What is decoded; `fields` are the columns that it adds to records with `headers` and `value`. `avro` reads what
-    `plain` is the type of."""
+    """What is decoded; `fields` are the columns that it adds to records with `headers` and `value`. `reader` reads
+    what `plain` is the type of."""
 
     has_headers: bool = False
     compression: str = "none"
@@ -50,15 +51,15 @@ class Decoding:
     csv: CsvLayout | None = None
     csv_fields: tuple[CsvField, ...] = ()
     plain: pa.StructType | None = None
-    avro: AvroReader | None = None
+    reader: AvroReader | ProtobufReader | None = None
 
     @property
     def has_document(self) -> bool:
-        return self.avro is None and self._rewrites
+        return self.reader is None and self._rewrites
 
     @property
     def has_faults(self) -> bool:
-        return self.avro is not None or self._rewrites
+        return self.reader is not None or self._rewrites
 
     @property
     def _rewrites(self) -> bool:
@@ -93,10 +94,10 @@ class Decoding:
 
     def _read_rows(self, records: pa.RecordBatch, documents: pa.Array) -> tuple[pa.Array | None, pa.Array]:
         no_faults = pa.nulls(len(records), pa.string())
-        if self.avro is None:
+        if self.reader is None:
             return read_plain(documents, self.plain) if self.plain is not None else None, no_faults
         try:
-            return self.avro.read(documents.view(pa.binary()))
+            return self.reader.read(documents.view(pa.binary()))
         except WriterUnknownError as error:
             at = [records.column(name)[error.row].as_py() for name in ("kafka_partition", "offset")]
             raise RegistryAwayError("Kafka partition {}, offset {} waits: {}".format(*at, error)) from error
@@ -115,7 +116,7 @@ class Decoding:
             try:
                 if document is not None and self.compression != "none":
                     document = decompress(document, self.compression)
-                if document is not None and self.wire_format != "none" and not self.avro:
+                if document is not None and self.wire_format != "none" and not self.reader:
                     document = read_payload(document)
                 if document is not None and rows:
                     document = rows.read(document)
@@ -137,11 +138,7 @@ def find_decoding(
     `schemas` has those that values in a registry's wire format were written with. Raises as `check_contract`."""
     checked = analyze_contract(spark, contract)
     fields = tuple(CsvField(field.name, _find_kind(field.dataType)) for field in checked.schema.fields)
-    avro = None
-    if contract.format == "avro":
-        if contract.wire_format != "none" and schemas is None:
-            raise ValueError("name the folder of schemas")
-        avro = AvroReader(contract.reader_schema, schemas if contract.wire_format != "none" else None)
+    reader = _make_reader(contract, schemas)
     plain_type = make_plain_type(checked.schema) if plain else None
     return Decoding(
         checked.uses_headers,
@@ -149,9 +146,18 @@ def find_decoding(
         contract.wire_format,
         contract.csv,
         fields if contract.csv else (),
-        avro.type if avro else plain_type,
-        avro,
+        reader.type if reader else plain_type,
+        reader,
     )
+
+
+def _make_reader(contract: Contract, schemas: SchemaFiles | None) -> AvroReader | ProtobufReader | None:
+    if contract.needs_registry and schemas is None:
+        raise ValueError("name the folder of schemas")
+    writers = schemas if contract.needs_registry else None
+    if contract.format == "protobuf":
+        return ProtobufReader(contract.reader_schema, contract.message, writers)
+    return AvroReader(contract.reader_schema, writers) if contract.format == "avro" else None
 
 
 def add_decoded(records: DataFrame, decoding: Decoding) -> DataFrame:

@@ -10,9 +10,8 @@ from pyspark.sql import functions as F
 
 _FRAMED = "unparseable: Confluent's wire format, schema ID "
 _REMEDY = (
-    'the producer serializes with a schema registry. If it writes Avro, set format = "avro" and wire_format = '
-    '"confluent"; if JSON Schema, the latter; if Protobuf, have a converter write plain JSON to another topic, such as '
-    "ksqlDB with VALUE_FORMAT = 'JSON', and name that topic"
+    'the producer serializes with a schema registry: set wire_format = "confluent", and format = "avro" or "protobuf" '
+    "unless it writes JSON Schema; docs/formats.md has an example of each"
 )
 
 

@@ -64,7 +64,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SchemaFiles:
     monkeypatch.setattr(schema_files, "_read", {})
     monkeypatch.setattr(schema_files, "open_store", lambda address: FolderStore(address))
     monkeypatch.setattr(registry, "_not_found", {})
-    return SchemaFiles(str(tmp_path), "/raw/rides/schemas")
+    return SchemaFiles(str(tmp_path), "/raw/rides/schemas", "avro")
 
 
 def forget() -> None:
@@ -121,7 +121,7 @@ def test_schema_that_raw_lacks_is_an_error_for_repairs_only(files: SchemaFiles) 
     with pytest.raises(TerminalError, match=r"/raw/rides/schemas/7\.json is missing: put it back"):
         files.read(7)
     with pytest.raises(UndecodableError, match="schema 7 is not in raw"):
-        SchemaFiles(files.address, files.folder, may_miss=True).read(7)
+        SchemaFiles(files.address, files.folder, "avro", may_miss=True).read(7)
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"[1]", b"\xff", b'{"id": 7, "schema": "x", "hash": "0"}'])
@@ -157,8 +157,8 @@ def test_credentials_come_from_the_environment(
 
 
 def test_two_processes_keep_the_first_text(files: SchemaFiles, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fetch_late(address: str, schema_id: int) -> str:
-        text: Any = registry.fetch_schema(address, schema_id)
+    def fetch_late(address: str, schema_id: int, kind: str) -> str:
+        text: Any = registry.fetch_schema(address, schema_id, kind)
         forget()
         monkeypatch.setattr(schema_files, "fetch_schema", lambda *_: '"int"')
         assert files.ask(url, keep=True).read(schema_id) == '"int"'

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import fastavro
 import pytest
+from google.protobuf.message_factory import GetMessageClass
 from pyspark.sql import Row, SparkSession
 from tests.docs.pages import read
 
 from onceover.config.pipeline_file import read_pipeline
+from onceover.formats.protobuf.schema import find_message
 from onceover.model.contract import Contract
 from onceover.spark.contract_check import check_contract
 
@@ -25,12 +27,14 @@ from .contracts import interpret_values
 pytestmark = pytest.mark.spark
 SHOWN = {block.split('topic = "')[1].split('"')[0]: block for block in read("docs/formats.md").fenced("toml")}
 (RIDES,) = [block for block in read("docs/formats.md").fenced("json") if "Ride" in block]
+(TRIPS,) = read("docs/formats.md").fenced("protobuf")
 PAID_AT = 1_772_366_401_234_567  # 2026-03-01T12:00:01.234567Z, in microseconds as Debezium writes it
 
 
 def read_shown(folder: Path, topic: str) -> Contract:
     (folder / "shown.toml").write_text(SHOWN[topic])
     (folder / "rides.avsc").write_text(RIDES)
+    (folder / "trips.proto").write_text(TRIPS)
     return read_pipeline(folder / "shown.toml").contract
 
 
@@ -68,6 +72,16 @@ def test_shown_rides_are_read(spark: SparkSession, tmp_path: Path) -> None:
     (row,) = interpret_values(spark, contract, [value.getvalue()], kafka_timestamp=PAID_AT // 1000)
 
     assert (row.event_ms, row.k_city, row.m_fare) == (PAID_AT // 1000, None, Decimal("-1.25"))
+
+
+def test_shown_trips_by_app_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    contract = replace(read_shown(tmp_path, "trips_by_app"), wire_format="none")
+    trip = GetMessageClass(find_message(TRIPS, "shop.Trip"))(cents=-125)
+    trip.left_at.FromMilliseconds(PAID_AT // 1000)
+
+    (row,) = interpret_values(spark, contract, [trip.SerializeToString()], kafka_timestamp=PAID_AT // 1000)
+
+    assert (row.event_ms, row.k_city, row.m_cents) == (PAID_AT // 1000, None, -125)
 
 
 def write_change(op: str, amount: Decimal, *, size: int = 8) -> bytes:

@@ -11,26 +11,30 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-_PADDING: Final = 16
-"""Bytes behind the last value: a number of at most 10 is read whole before its end is judged, 16 of a decimal."""
+PADDING: Final = 16
+"""Bytes behind the last value: a number of at most 10 is read whole before its end is judged, 8 of a double."""
 MAX_ITEMS: Final = 65_536
 """Items of all arrays and maps of one value: a round a step reads the next one of each value."""
+_MAX_DEPTH: Final = 128
+"""Skipped records and arrays within each other: Python calls at most four functions for each."""
+_MAX_ENTERED: Final = 4 * MAX_ITEMS
 _CUT_OFF: Final = "Avro cut off"
 
 
 class Cursor:
-    """Values as ranges of `data`, in order and apart. A row is a value's number; rows are always in order.
+    """Values as ranges of `data`, in order and apart, and PADDING behind them. A row is a value's number; rows are
+    always in order.
 
     A value that is refused has its reason in `faults`, and is empty from there on: later steps read zeros of it.
     """
 
     def __init__(self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
-        self.data = np.concatenate([data, np.zeros(_PADDING, np.uint8)])
+        self.data = data
         self.at, self.end = starts.astype(np.int64), ends.astype(np.int64)
         self.items = np.zeros(len(starts), np.int64)
         self.faults: dict[int, str] = {}
         self.is_refused = np.zeros(len(starts), bool)
-        self.depth = 0
+        self.depth, self.entered = 0, np.zeros(len(starts), np.int64)
 
     def refuse(self, rows: np.ndarray, why: str) -> None:
         """Refuse these rows; the first reason of a row stays."""
@@ -38,6 +42,17 @@ class Cursor:
             self.faults.setdefault(row, why)
         self.end[rows] = self.at[rows]
         self.is_refused[rows] = True
+
+    def descend(self, rows: np.ndarray) -> np.ndarray:
+        """Enter one more record or array that may be within itself; return which of these rows have it to skip."""
+        self.entered[rows] += 1
+        if self.depth == _MAX_DEPTH:
+            self.refuse(rows, f"Avro nested more than {_MAX_DEPTH} deep")
+        too_many = self.entered[rows] > _MAX_ENTERED
+        self.refuse(rows[too_many], f"Avro with more than {_MAX_ENTERED} records and arrays to skip")
+        self.depth += 1
+        left: np.ndarray = rows[~self.is_refused[rows]]
+        return left
 
     def read_longs(self, rows: np.ndarray) -> np.ndarray:
         """Read a number of each row: zigzag, in groups of 7 bits, the lowest first."""
@@ -55,7 +70,7 @@ class Cursor:
             is_last = byte < (0x80 if shift < 63 else 2)
             more = more[~is_last]
         too_long = np.zeros(len(rows), bool)
-        too_long[more] = True
+        too_long[more] = at[more] <= self.end[rows[more]]
         cut = (at > self.end[rows]) | too_long
         if cut.any():
             self.refuse(rows[cut & ~too_long], _CUT_OFF)

@@ -12,8 +12,6 @@ import pyarrow.compute as pc
 from onceover.formats.avro.cursor import MAX_ITEMS, Cursor
 from onceover.formats.avro.scalars import Bytes, Constant, TypeReader
 
-_MAX_DEPTH = 64
-
 
 @dataclass(frozen=True, slots=True)
 class Union:
@@ -68,12 +66,15 @@ class Items:
         return pa.MapArray.from_arrays(pa.array(offsets), names, values, self.type)
 
     def skip(self, cursor: Cursor, rows: np.ndarray) -> None:
+        rows = cursor.descend(rows)
+
         def skip_one(active: np.ndarray) -> None:
             if self.keys:
                 self.keys.skip(cursor, rows[active])
             self.item.skip(cursor, rows[active])
 
         self._walk(cursor, rows, skip_one)
+        cursor.depth -= 1
 
     def _walk(self, cursor: Cursor, rows: np.ndarray, take_one: Callable[[np.ndarray], None]) -> None:
         """Call with the places in `rows` that have a next item, until none has."""
@@ -128,11 +129,8 @@ class RecordReader:
         return pa.StructArray.from_arrays([found[place] for place in range(len(found))], fields=list(self.type))
 
     def skip(self, cursor: Cursor, rows: np.ndarray) -> None:
-        if cursor.depth >= _MAX_DEPTH:
-            cursor.refuse(rows, f"Avro with more than {_MAX_DEPTH} records within each other")
-            return
-        cursor.depth += 1
-        for step, _ in self.steps:
+        rows = cursor.descend(rows)
+        for step, _ in self.steps if len(rows) else ():
             step.skip(cursor, rows)
         cursor.depth -= 1
 

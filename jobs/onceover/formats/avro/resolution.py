@@ -22,7 +22,7 @@ from onceover.formats.avro.scalars import (
     Refusal,
     TypeReader,
 )
-from onceover.formats.avro.schema import NO_DEFAULT, AvroField, AvroType
+from onceover.formats.avro.schema import MOST_CHARACTERS, NO_DEFAULT, AvroField, AvroType
 
 _PROMOTED: Final[Mapping[str, tuple[str, ...]]] = {
     "int": ("int", "long", "float", "double"),
@@ -31,8 +31,11 @@ _PROMOTED: Final[Mapping[str, tuple[str, ...]]] = {
     "string": ("string", "bytes"),
     "bytes": ("bytes", "string"),
 }
-_INT_MOST: Final = (1 << 31) - 1
-_LONG_MOST: Final = (1 << 63) - 1
+_JSON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "int": (int,), "long": (int,), "float": (int, float), "double": (int, float), "array": (list,)
+}  # fmt: skip
+"""Of defaults that Arrow takes more for."""
+_RANGES: Final = {"int": (-(1 << 31), (1 << 31) - 1), "long": (-(1 << 63), (1 << 63) - 1)}
 
 
 class UnresolvedError(ValueError):
@@ -95,8 +98,7 @@ class _Resolver:
 
     def _resolve_record(self, writer: AvroType, reader: AvroType, path: str) -> RecordReader:
         record = RecordReader(find_type(reader))
-        written = {each.name for each in writer.fields}
-        places = {_find_written(each, written): place for place, each in enumerate(reader.fields)}
+        places = _match_fields(writer, reader)
         for each in writer.fields:
             place = places.get(each.name)
             if place is None:
@@ -108,7 +110,7 @@ class _Resolver:
                     self._note(_join(path, wanted.name), f"was {each.name}")
                 record.steps.append((self.resolve(each.type, wanted.type, _join(path, wanted.name)), place))
         for place, wanted in enumerate(reader.fields):
-            if _find_written(wanted, written) is None:
+            if place not in places.values():
                 if wanted.default is NO_DEFAULT:
                     raise UnresolvedError(f"field {_join(path, wanted.name)}: missing, and without a default")
                 self._note(_join(path, wanted.name), "has its default")
@@ -148,17 +150,23 @@ def _read_scalar(writer: AvroType, reader: AvroType, path: str) -> TypeReader:
     if writer.kind in ("float", "double"):
         return Float(kind, 4 if writer.kind == "float" else 8)
     factor = 1000 if reader.logical in ("timestamp-millis", "local-timestamp-millis") else 1
-    return Number(kind, path, _INT_MOST if writer.kind == "int" else _LONG_MOST // factor, factor)
+    least, most = _RANGES[writer.kind]
+    return Number(kind, path, -(-least // factor), most // factor, factor)
 
 
 def _have_one_name(writer: AvroType, reader: AvroType) -> bool:
     return (writer.name == reader.name or writer.name in reader.aliases) and writer.size == reader.size
 
 
-def _find_written(field: AvroField, written: set[str]) -> str | None:
-    if field.name in written:
-        return field.name
-    return next((alias for alias in sorted(field.aliases) if alias in written), None)
+def _match_fields(writer: AvroType, reader: AvroType) -> dict[str, int]:
+    """Return the place among the reader's fields of each of the writer's: by its name, or else by one alias."""
+    left = {each.name for each in writer.fields}
+    places = {each.name: place for place, each in enumerate(reader.fields) if each.name in left}
+    for place, each in enumerate(reader.fields):
+        aliases = sorted(each.aliases & (left - places.keys()))
+        if aliases and each.name not in places:
+            places[aliases[0]] = place
+    return places
 
 
 def _make_constant(field: AvroField, path: str) -> Constant:
@@ -170,6 +178,8 @@ def _make_constant(field: AvroField, path: str) -> Constant:
 
 def _read_default(given: Any, kind: AvroType) -> Any:
     """Return a default, as JSON has it, as Arrow takes it."""
+    if type(given) not in _JSON_TYPES.get(kind.kind, (type(given),)):
+        raise TypeError("another type of JSON")
     if kind.kind == "union":
         if given is None and any(branch.kind == "null" for branch in kind.inner):
             return None
@@ -178,7 +188,7 @@ def _read_default(given: Any, kind: AvroType) -> Any:
         data = given.encode("latin-1")
         if kind.kind == "fixed" and len(data) != kind.size:
             raise ValueError("another size")
-        return Exact(int.from_bytes(data, signed=True)).scaleb(-kind.scale) if kind.logical == "decimal" else data
+        return Exact(f"{int.from_bytes(data, signed=True)}E-{kind.scale}") if kind.logical == "decimal" else data
     if kind.kind == "record":
         return {each.name: _read_default(given.get(each.name, each.default), each.type) for each in kind.fields}
     if kind.kind == "array":
@@ -186,9 +196,9 @@ def _read_default(given: Any, kind: AvroType) -> Any:
     if kind.kind == "map":
         return [(name, _read_default(each, kind.inner[0])) for name, each in given.items()]
     if kind.kind in ("int", "long"):
-        if type(given) is not int:
-            raise TypeError("no integer")
         return given * 1000 if kind.logical.endswith("timestamp-millis") else given
+    if kind.kind in ("float", "double"):
+        return float(given)
     if given is None or (kind.kind == "enum" and given not in kind.symbols):
         raise ValueError("no symbol")
     return given
@@ -199,4 +209,5 @@ def _join(path: str, name: str) -> str:
 
 
 def _refuse(writer: AvroType, reader: AvroType, path: str) -> UnresolvedError:
-    return UnresolvedError(f"field {path}: {writer} is no {reader}" if path else f"{writer} is no {reader}")
+    why = f"{writer} is no {reader}"[:MOST_CHARACTERS]
+    return UnresolvedError(f"field {path}: {why}" if path else why)

@@ -58,16 +58,17 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An int or a long of at most `most`, and at least `-most - 1`, times `factor`."""
+    """An int or a long of `least` to `most`, times `factor`."""
 
     type: pa.DataType
     path: str
-    most: int = (1 << 63) - 1
+    least: int
+    most: int
     factor: int = 1
 
     def read(self, cursor: Cursor, rows: np.ndarray) -> pa.Array:
         value = cursor.read_longs(rows)
-        if (beyond := (value > self.most) | (value < -self.most - 1)).any():
+        if (beyond := (value < self.least) | (value > self.most)).any():
             cursor.refuse(rows[beyond], f"field {self.path}: out of range")
             value[beyond] = 0
         if pa.types.is_floating(self.type):
@@ -142,10 +143,11 @@ class Decimal:
     def read(self, cursor: Cursor, rows: np.ndarray) -> pa.Array:
         starts, ends = cursor.take(rows, cursor.read_longs(rows) if self.width is None else self.width)
         lengths = ends - starts
-        place = np.arange(_DECIMAL_BYTES)  # 0 is the lowest byte
-        at = ends[:, None] - 1 - place
         sign = np.where(cursor.data[starts] >= 0x80, 0xFF, 0).astype(np.uint8)[:, None]
-        digits = np.where(place < lengths[:, None], cursor.data[np.maximum(at, 0)], sign)
+        digits = np.repeat(sign, _DECIMAL_BYTES, axis=1)
+        place = np.arange(min(lengths.max(initial=0), _DECIMAL_BYTES))  # 0 is the lowest byte
+        at = np.maximum(ends[:, None] - 1 - place, 0)
+        digits[:, : len(place)] = np.where(place < lengths[:, None], cursor.data[at], sign)
         # Numbers of so many bytes always fit; those of more are few, and are looked at one by one.
         fitting = len(f"{10**self.type.precision - 1:b}") // 8
         is_short = (digits[:, fitting:] == sign).all(1) & (lengths <= _DECIMAL_BYTES)

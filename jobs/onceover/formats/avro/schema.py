@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ _LOGICAL: Final[Mapping[str, frozenset[str]]] = {
 }  # fmt: skip
 _SIZES: Final = {"uuid": 16, "duration": 12}
 _LARGEST_FIXED: Final = 1 << 20
+_MOST_DEPTH: Final = 64
+MOST_CHARACTERS: Final = 500
+"""Of a reason, which each of a writer's values has; a name may be as long as its schema."""
 NO_DEFAULT: Final = object()
 
 
@@ -81,8 +85,17 @@ def parse_schema(text: str) -> AvroType:
 class _Parser:
     def __init__(self) -> None:
         self._known: dict[str, AvroType] = {}
+        self._depth = 0
 
     def parse(self, given: Any, namespace: str, path: str) -> AvroType:
+        if self._depth == _MOST_DEPTH:
+            raise AvroSchemaError("it is nested too deeply")
+        self._depth += 1
+        made = self._parse(given, namespace, path)
+        self._depth -= 1
+        return made
+
+    def _parse(self, given: Any, namespace: str, path: str) -> AvroType:
         if isinstance(given, str):
             return self._look_up(given, namespace, path)
         if isinstance(given, list):
@@ -107,13 +120,13 @@ class _Parser:
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         found = self._known.get(full) or self._known.get(name)
         if found is None:
-            raise _wrong(path, f"no type of the name {name[:80]}")
+            raise _wrong(path, f"no type of the name {name[:80]!r}")
         return found
 
     def _parse_union(self, given: list[Any], namespace: str, path: str) -> AvroType:
         branches = [self.parse(each, namespace, path) for each in given]
-        names = [(branch.kind, branch.name) for branch in branches]
-        if not branches or len(set(names)) < len(names) or any(kind == "union" for kind, _ in names):
+        kinds = [branch if branch.name else branch.kind for branch in branches]  # a name has one object
+        if not kinds or len(set(kinds)) < len(kinds) or "union" in kinds:
             raise _wrong(path, "a union is of different types, at least one, none of them a union")
         return AvroType("union", inner=branches)
 
@@ -135,7 +148,8 @@ class _Parser:
             return _add_logical(made, given)
         if kind == "enum":
             symbols = given.get("symbols")
-            if not isinstance(symbols, list) or not all(isinstance(s, str) and _NAME.fullmatch(s) for s in symbols):
+            are_names = isinstance(symbols, list) and all(isinstance(s, str) and _NAME.fullmatch(s) for s in symbols)
+            if not symbols or not are_names:
                 raise _wrong(path, "the symbols of an enum are a list of names")
             made.symbols, made.default_symbol = tuple(symbols), given.get("default")
             if len(set(symbols)) < len(symbols) or made.default_symbol not in (None, *symbols):
@@ -182,10 +196,12 @@ def _add_logical(made: AvroType, given: Mapping[str, Any]) -> AvroType:
         precision, scale = given.get("precision"), given.get("scale", 0)
         if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision < 1:
             return made
+        if made.kind == "fixed" and precision > int(math.log10(2) * (8 * made.size - 1)):
+            return made  # its bytes have no room for so many digits
         made.precision, made.scale = precision, scale
     made.logical = logical
     return made
 
 
 def _wrong(path: str, what: str) -> AvroSchemaError:
-    return AvroSchemaError(f"field {path}: {what}" if path else what)
+    return AvroSchemaError((f"field {path}: {what}" if path else what)[:MOST_CHARACTERS])

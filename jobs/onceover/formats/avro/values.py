@@ -4,37 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from onceover.errors import RegistryAwayError
 from onceover.formats.avro.arrow_types import find_row_type
-from onceover.formats.avro.cursor import Cursor
+from onceover.formats.avro.cursor import PADDING, Cursor
 from onceover.formats.avro.resolution import UnresolvedError, resolve
 from onceover.formats.avro.scalars import TypeReader
 from onceover.formats.avro.schema import AvroSchemaError, parse_schema
+from onceover.formats.framed import HEAD, NOT_FRAMED, Writers, WriterUnknownError
 from onceover.formats.undecodable import UndecodableError
-
-_HEAD: Final = 5
-"""Bytes of Confluent's wire format before the payload: a zero, and the ID of the writer's schema."""
-
-
-class Writers(Protocol):
-    """The schemas that wrote values, by their IDs in a registry."""
-
-    def read(self, schema_id: int) -> str:
-        """Return the schema's text. Raises UndecodableError for one that does not exist, RegistryAwayError for one that
-        is not known yet."""
-
-
-class WriterUnknownError(RegistryAwayError):
-    """The schema that wrote the value of a `row` is not known yet."""
-
-    def __init__(self, row: int, error: RegistryAwayError) -> None:
-        super().__init__(str(error))
-        self.row = row
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +34,19 @@ class AvroReader:
         """Return a row for each of these binary values, and why one is none; both are null of a null. Raises
         WriterUnknownError."""
         bounds = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
-        data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
+        data = np.frombuffer(values.buffers()[2] or b"", np.uint8)[: bounds[-1] if len(bounds) else 0]
+        data = np.concatenate([data, np.zeros(PADDING, np.uint8)])
         faults = np.full(len(values), None, object)
         starts, ends = bounds[:-1].astype(np.int64), bounds[1:].astype(np.int64)
         present = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
         ids = np.zeros(len(present), np.int64)
         if self.writers is not None:
-            is_framed = (ends - starts)[present] >= _HEAD
+            is_framed = (ends - starts)[present] >= HEAD
             is_framed[is_framed] = data[starts[present][is_framed]] == 0
-            faults[present[~is_framed]] = "not in Confluent's wire format"
+            faults[present[~is_framed]] = NOT_FRAMED
             present = present[is_framed]
-            head = data[starts[present][:, None] + np.arange(1, _HEAD)].astype(np.int64)
-            ids, starts = head @ (256 ** np.arange(_HEAD - 2, -1, -1)), starts + _HEAD
+            head = data[starts[present][:, None] + np.arange(1, HEAD)].astype(np.int64)
+            ids, starts = head @ (256 ** np.arange(HEAD - 2, -1, -1)), starts + HEAD
         parts, places = [pa.nulls(1, self.type)], np.zeros(len(values), np.int64)
         size = 1
         for schema_id in dict.fromkeys(ids.tolist()):
@@ -77,7 +59,7 @@ class AvroReader:
             parts.append(step.read(cursor, np.arange(len(rows))))
             cursor.refuse(np.flatnonzero(cursor.at < cursor.end), "bytes behind the Avro value")
             for row, why in cursor.faults.items():
-                faults[rows[row]] = f"schema {schema_id}: {why}" if self.writers else why
+                faults[rows[row]] = f"schema {schema_id}: {why}" if self.writers is not None else why
             places[rows] = np.where(cursor.is_refused, 0, size + np.arange(len(rows)))
             size += len(rows)
         row_of = pa.array(places, mask=places == 0)

@@ -67,7 +67,7 @@ def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Li
             raise UsageError(f"{each} is there already; take another --name")
     values, stamps = _read_last(topic, records, properties)
     registry = find_address("registry")
-    find_schema = partial(fetch_schema, registry) if registry else None
+    find_schema = partial(fetch_schema, registry, kind="avro") if registry else None
     draft = draft_pipeline(topic, values, stamps, properties, schema_path.name, find_schema)
     if draft.schema:
         _write(schema_path, json.dumps(json.loads(draft.schema), indent=2, ensure_ascii=False) + "\n")

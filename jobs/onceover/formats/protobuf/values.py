@@ -1,0 +1,186 @@
+"""Protobuf values as rows of the reader's message, each by the schema that wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from onceover.errors import RegistryAwayError
+from onceover.formats.framed import HEAD, Writers, WriterUnknownError, read_payload
+from onceover.formats.protobuf.fields import TIMESTAMP, find_row_type, is_map, list_differences
+from onceover.formats.protobuf.schema import ProtobufSchemaError, find_by_index, find_message
+from onceover.formats.undecodable import UndecodableError
+
+_NO_MESSAGE: Final = "no message of Protobuf"
+_MOST_INDEXES: Final = 32
+_LAST_SECOND: Final = (1 << 63) // 1_000_000 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ProtobufReader:
+    """Reads values by the message of that name of `reader`, a schema. With `writers`, values are in Confluent's wire
+    format; without, they are messages alone."""
+
+    reader: str
+    message: str = ""
+    writers: Writers | None = None
+
+    @property
+    def type(self) -> pa.StructType:
+        return find_row_type(find_message(self.reader, self.message))
+
+    def read(self, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """Return a row for each of these binary values, and why one is none; both are null of a null. Raises
+        WriterUnknownError."""
+        descriptor = find_message(self.reader, self.message)
+        make, convert = GetMessageClass(descriptor), _find_converter(self.reader, self.message)
+        rows: list[Any] = []
+        faults: list[str | None] = []
+        for number, value in enumerate(values):
+            row, fault = None, None
+            if value.is_valid:
+                try:
+                    row = convert(make.FromString(self._read_message(value.as_py())))
+                except RegistryAwayError as error:
+                    raise WriterUnknownError(number, error) from error
+                except DecodeError:
+                    fault = _NO_MESSAGE
+                except UndecodableError as error:
+                    fault = str(error)
+            rows.append(row)
+            faults.append(fault)
+        return pa.array(rows, self.type), pa.array(faults, pa.string())
+
+    def _read_message(self, value: bytes) -> bytes:
+        """Return what follows the schema's ID and the message's place in it."""
+        if self.writers is None:
+            return value
+        payload, schema_id = read_payload(value), int.from_bytes(value[1:HEAD])
+        index, start = _read_index(payload)
+        fault = _judge(self.writers.read(schema_id), index, self.reader, self.message)
+        if fault is not None:
+            raise UndecodableError(f"schema {schema_id}: {fault}")
+        return payload[start:]
+
+
+def _read_index(payload: bytes) -> tuple[tuple[int, ...], int]:
+    """Return the places of the message in the schema, from the outermost in, and where they end: zigzag numbers after
+    their count, or a zero for the first message."""
+    count, at = _read_number(payload, 0)
+    if not 0 <= count <= _MOST_INDEXES:
+        raise UndecodableError("no message's place behind the schema's ID")
+    index = []
+    for _ in range(count):
+        place, at = _read_number(payload, at)
+        index.append(place)
+    return tuple(index) or (0,), at
+
+
+def _read_number(payload: bytes, at: int) -> tuple[int, int]:
+    number = 0
+    for shift in range(0, 35, 7):
+        if at + shift // 7 >= len(payload):
+            break
+        byte = payload[at + shift // 7]
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number >> 1 ^ -(number & 1), at + shift // 7 + 1
+    raise UndecodableError("no message's place behind the schema's ID")
+
+
+@lru_cache(maxsize=4096)
+def _judge(writer: str, index: tuple[int, ...], reader: str, message: str) -> str | None:
+    """Return why the reader does not take that message of the writer's schema, None if it does."""
+    try:
+        written = find_by_index(writer, index)
+    except ProtobufSchemaError as error:
+        return str(error)
+    wanted = find_message(reader, message)
+    if written is None or written.name != wanted.name:
+        return f"message {'.'.join(map(str, index))} is no {wanted.name}"
+    return next((what for is_read, what in list_differences(written, wanted) if not is_read), None)
+
+
+def explain_difference(writer: str, reader: str, message: str) -> tuple[bool, str]:
+    """Return whether messages of that name of the writer's schema are read, and how they differ from the reader's."""
+    wanted = find_message(reader, message)
+    try:
+        found = list(list_differences(find_message(writer, wanted.full_name), wanted))
+    except ProtobufSchemaError as error:
+        return False, str(error)
+    refused = [what for is_read, what in found if not is_read]
+    return not refused, "; ".join(refused or [what for _, what in found])
+
+
+@lru_cache(maxsize=64)
+def _find_converter(schema: str, message: str) -> Callable[[Message], Any]:
+    return _make_converter(find_message(schema, message))
+
+
+def _make_converter(descriptor: Descriptor) -> Callable[[Any], Any]:
+    """Return what makes a row of a message, and raises UndecodableError if it has a known number of another type."""
+    getters = [
+        (field.name, field.name if field.has_presence else None, _make_getter(field)) for field in descriptor.fields
+    ]
+    known = frozenset(descriptor.fields_by_number)
+
+    def convert(message: Any) -> dict[str, Any]:
+        for unknown in UnknownFieldSet(message):
+            if unknown.field_number in known:
+                raise UndecodableError(
+                    f"field {descriptor.fields_by_number[unknown.field_number].name}: of another type"
+                )
+        return {
+            name: None
+            if presence is not None and not message.HasField(presence)
+            else getattr(message, name)
+            if get is None
+            else get(getattr(message, name))
+            for name, presence, get in getters
+        }
+
+    return convert
+
+
+def _make_getter(field: FieldDescriptor) -> Callable[[Any], Any]:
+    if is_map(field):
+        of_value = _make_single(field.message_type.fields_by_name["value"])
+        return lambda items: [(key, of_value(items[key])) for key in items]
+    of_one = _make_single(field)
+    return (lambda items: list(map(of_one, items))) if field.is_repeated else of_one
+
+
+def _make_single(field: FieldDescriptor) -> Callable[[Any], Any]:
+    if field.message_type is not None:
+        return _read_timestamp if field.message_type.full_name == TIMESTAMP else _make_converter(field.message_type)
+    if field.enum_type is not None:
+        names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
+
+        def name(number: int) -> str:
+            if number not in names:
+                raise UndecodableError(f"field {field.name}: a number that the reader's enum lacks")
+            return str(names[number])
+
+        return name
+    if field.type in (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64):
+        return Decimal
+    return _keep
+
+
+def _keep(value: Any) -> Any:
+    return value
+
+
+def _read_timestamp(value: Any) -> int:
+    if abs(value.seconds) > _LAST_SECOND or not 0 <= value.nanos < 1_000_000_000:
+        raise UndecodableError("no timestamp")
+    return int(value.seconds) * 1_000_000 + int(value.nanos) // 1000

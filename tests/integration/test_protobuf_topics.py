@@ -1,0 +1,107 @@
+"""Protobuf topics through the whole loop, with Confluent's own serializer and its registry."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf.message_factory import GetMessageClass
+from tests.integration.events import NOON_MS
+from tests.integration.lane import Lane, Lanes
+from tests.integration.planted_failures import minutes, replay
+
+from onceover.formats.protobuf.schema import find_message
+from onceover_local.stack import Stack
+
+pytestmark = pytest.mark.stack
+TRIPS = """
+[contract]
+topic = "{topic}"
+window_minutes = {minutes}
+format = "protobuf"
+wire_format = "confluent"
+schema_file = "{topic}.proto"
+message = "shop.Trip"
+required = ["at"]
+event_time = "value.at"
+[contract.keys]
+city = "value.city"
+[contract.measures]
+trips = {{ count = "*" }}
+cents = {{ sum = "value.cents" }}
+[contract.bounds]
+horizon = "none"
+skew = "none"
+[ingest]
+idle_after = "{idle_after}"
+"""
+PROTO = """
+syntax = "proto3";
+package shop;
+import "google/protobuf/timestamp.proto";
+message Other { string text = 1; }
+message Trip {
+  google.protobuf.Timestamp at = 1;
+  optional string city = 2;
+  sint64 cents = 3;
+}
+"""
+
+
+class Writer:
+    """A producer's own serializer, of one schema."""
+
+    def __init__(self, client: SchemaRegistryClient, lane: Lane, proto: str, message: str = "shop.Trip") -> None:
+        self._make = GetMessageClass(find_message(proto, message))
+        self._serialize = ProtobufSerializer(self._make, client, {"use.deprecated.format": False})
+        self._context = SerializationContext(lane.topic, MessageField.VALUE)
+
+    def write(self, number: int, **fields: object) -> bytes:
+        trip = self._make(cents=number, **fields)
+        trip.at.FromMilliseconds(NOON_MS + number * 30_000)
+        return self.serialize(trip)
+
+    def serialize(self, message: object) -> bytes:
+        value = self._serialize(message, self._context)
+        assert isinstance(value, bytes)
+        return value
+
+    def write_other(self) -> bytes:
+        return self.serialize(self._make(text="x"))
+
+
+def test_messages_are_read_by_what_wrote_them(lanes: Lanes, registry: str, stack: Stack) -> None:
+    lane = lanes(TRIPS)
+    lane.toml.with_suffix(".proto").write_text(PROTO)
+    with SchemaRegistryClient({"url": registry}) as client:
+        old = Writer(client, lane, PROTO)
+        more = PROTO.replace("sint64 cents = 3;", "sint64 cents = 3; repeated string tags = 4; uint32 seats = 5;")
+        new, wrong = Writer(client, lane, more), Writer(client, lane, PROTO.replace("sint64", "int64"))
+        first = old.write(0, city="Oslo")
+        lane.produce([first, *(old.write(number) for number in range(1, 5))])
+        lane.produce(new.write(number, city="Oslo", tags=["x"], seats=2) for number in range(5, 10))
+        bad = wrong.write(10, city="Oslo")
+        lane.produce([bad, first[:-1], b"\0", Writer(client, lane, PROTO, "shop.Other").write_other()])
+    replay(lane)
+    lane.ingest()
+
+    wrong_id, right_id = int.from_bytes(bad[1:5]), int.from_bytes(first[1:5])
+    assert set(lane.reasons().values()) == {
+        "unparseable: no message of Protobuf",
+        "unparseable: not in Confluent's wire format",
+        f"unparseable: schema {right_id}: message 0 is no Trip",
+        f"unparseable: schema {wrong_id}: field cents: int64 is no sint64",
+    }
+    expected = {(0.0, "Oslo"): (6, Decimal(35)), (0.0, None): (4, Decimal(10))}
+    lane.repair_detected()
+    assert lane.aggregates() == expected
+    stack.stop_part("registry")
+    try:
+        assert lane.repair_detected(minutes(0, 5), by_value=True, force=True).failed == ()
+        assert lane.aggregates() == expected
+        assert lane.audit(minutes(0, 5))["equal"]
+    finally:
+        stack.start_part("registry")
