@@ -13,7 +13,7 @@ import pyarrow as pa
 
 PADDING: Final = 16
 """Bytes behind the last value: a number of at most 10 is read whole before its end is judged, 8 of a double."""
-MAX_ITEMS: Final = 65_536
+MAX_ITEMS: Final = 16_384
 """Items of all arrays and maps of one value: a round a step reads the next one of each value."""
 _MAX_DEPTH: Final = 128
 """Skipped records and arrays within each other: Python calls at most four functions for each."""

@@ -55,7 +55,7 @@ def _find_type(field: FieldDescriptor, path: str, within: tuple[str, ...]) -> pa
                 f"field {path} is a map by {KINDS[key.type]}, and SQL has them by string: take it out"
             )
         return pa.map_(pa.string(), _find_type(value, path, within))
-    if field.message_type is None:
+    if field.message_type is None or field.type == FieldDescriptor.TYPE_GROUP:
         kind = _TYPES.get(KINDS[field.type])
     elif field.message_type.full_name == TIMESTAMP:
         kind = pa.timestamp("us", "UTC")

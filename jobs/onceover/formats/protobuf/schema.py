@@ -33,8 +33,10 @@ def find_message(schema: str, name: str) -> Descriptor:
     """Return the message type of that full name; of no name, the only one of the last file. Raises
     ProtobufSchemaError."""
     messages = _load(schema)
-    if not name and len(messages) == 1:
-        return messages[0]
+    if not name and len(messages) < 2:
+        if messages:
+            return messages[0]
+        raise ProtobufSchemaError("it has no message")
     found = [each for each in _list_all(messages) if each.full_name == name]
     if not found:
         known = ", ".join(each.full_name for each in _list_all(messages)[:20])
