@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from onceover.config import endpoints
 from onceover.config.pipelines import find
+from onceover.config.registry import locate_registry
 from onceover.errors import OnceoverError
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.log_bounds import read_held
@@ -123,10 +124,10 @@ class PipelineContext:
         return SchemaFiles(self.raw_address, self.layout.schema_folder, self.pipeline.contract.format)
 
     def ask_registry(self, *, keep: bool) -> SchemaFiles:
-        """Return the schemas that raw has or the registry, which raw is to `keep`; the registry's address must be known
-        where the contract needs one."""
-        address = self.address("registry") if self.pipeline.contract.needs_registry else ""
-        return self.schemas.ask(address, keep=keep)
+        """Return the schemas that raw has or the registry, which raw is to `keep`. Raise as `locate_registry` where the
+        contract needs one."""
+        is_known = self.pipeline.contract.needs_registry or endpoints.find_address("registry")
+        return self.schemas.ask(locate_registry() if is_known else "", keep=keep)
 
     @property
     def layout(self) -> Layout:

@@ -17,6 +17,8 @@ from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import minutes, replay
 from tests.integration.releases import release
 
+from onceover.cli.doctor import check_kafka, check_registry
+from onceover.explain.page.ingest import read_ingest
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -155,14 +157,23 @@ def test_records_wait_for_a_registry_that_is_away(lanes: Lanes, client: SchemaRe
     with stopped(stack):
         lane.produce([old.write(10), *fresh, old.write(11)], 0)
         lane.produce([old.write(12)], 1)
-        lane.turn(4)
+        with lane.driver() as driver, lane.ledger() as ledger:
+            for _ in range(4):
+                driver.turn()
+            assert "waits before records whose schema it cannot get" in read_ingest(ledger, lane.name).sentence
         waiting = lane.query("SELECT unknown_schema, unknown_schema_why FROM onceover.kafka_partition "
                              "WHERE pipeline = %s AND unknown_schema IS NOT NULL", [lane.name])  # fmt: skip
         assert [(row["unknown_schema"].lower, row["unknown_schema"].upper) for row in waiting] == [(6, 7)]
         assert lane.reasons() == {}
         assert sum(count_records(lane)) == 7
+        (seen,) = [each for each in check_kafka([lane.pipeline]) if ":6-7 waits" in each.what]
+        assert (seen.state, "stack up registry" in seen.what) == ("wrong", True)
+        assert [each.state for each in check_registry([lane.pipeline])] == ["wrong"]
     lane.ingest()
     assert lane.aggregates() == count_trips(range(13), dict.fromkeys(range(5, 10), 1))
+    assert [each.state for each in check_registry([lane.pipeline])] == ["fine"]
+    with lane.ledger() as ledger:
+        assert "field seats: has its default" in read_ingest(ledger, lane.name).sentence
     assert lane.reasons() == {}
 
 

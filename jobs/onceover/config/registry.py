@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from functools import lru_cache
 from typing import Any, Final
+from urllib.parse import urlsplit
 
-from onceover.config.endpoints import read_secret
-from onceover.errors import RegistryAwayError
+from onceover.config.endpoints import address, read_secret
+from onceover.errors import ConfigurationError, RegistryAwayError
 from onceover.formats.undecodable import UndecodableError
 
 USER_INFO: Final = "ONCEOVER_REGISTRY_USER_INFO"
@@ -16,6 +17,26 @@ _SECONDS: Final = 5.0
 _NOT_FOUND_FOR: Final = 30.0
 """Seconds until a registry is asked again for an ID that it did not have: records of it may come by the thousand."""
 _not_found: dict[tuple[str, int], float] = {}
+
+
+def locate_registry() -> str:
+    """Return the registry's URL. Raises UnreachableError if it is not set, ConfigurationError for one that is no URL,
+    or has credentials in it, which logs would show."""
+    url = address("registry")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise ConfigurationError(
+            f"ONCEOVER_REGISTRY is no URL such as https://registry.example.com; credentials belong into {USER_INFO}"
+        )
+    return url
+
+
+def count_subjects(url: str) -> int:
+    """Return how many subjects the registry has. Raises RegistryAwayError if it does not say so."""
+    try:
+        return len(_open(url).get_subjects())
+    except Exception as error:  # as in `fetch_schema`
+        raise RegistryAwayError(f"the registry at {url} does not answer ({type(error).__name__})") from error
 
 
 def fetch_schema(url: str, schema_id: int, kind: str) -> str:

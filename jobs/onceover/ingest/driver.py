@@ -92,7 +92,7 @@ class Ingest:
         self._files, self._open_log = files, open_log
         self._unreadable = UnreadableRanges(connection, epoch, open_log)
         self._suspects = SuspectRanges(connection, epoch, registered, open_log, schemas)
-        self._waits = SchemaWaits(connection, epoch)
+        self._waits = SchemaWaits(connection, epoch, schemas)
         self._news = SchemaNews(connection, epoch, registered, schemas)
         self._limit = self._suspects.limit
         self._sink = SINKS[policy.sink](connection, epoch)

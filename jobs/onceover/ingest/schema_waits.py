@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Final
 
 from onceover.errors import RegistryAwayError
+from onceover.formats.undecodable import UndecodableError
 from onceover.ingest.stopped_partitions import StoppedPartitions
 from onceover.kafka import TopicFacts
 from onceover.ledger.database import Connection
@@ -16,33 +17,49 @@ from onceover.ledger.drivers import Epoch
 from onceover.ledger.log_limits import end_stopped, list_stopped, record_stopped
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.stopped_range import StopCause, StoppedRange
+from onceover.raw.schema_files import SchemaFiles
 
 log = logging.getLogger(__name__)
 AGAIN_SECONDS: Final = 5.0
 """Until the registry is asked again."""
-_PLACE: Final = re.compile(r"Kafka partition (\d+), offset (\d+) waits: ([^\n]{1,400})")
+_PLACE: Final = re.compile(r"Kafka partition (\d+), offset (\d+) waits: (schema \d+ [^\n]{1,400})")
+_SCHEMA: Final = re.compile(r"schema (\d+) ")
 
 
 class SchemaWaits:
     """Those of one driver's pipeline. The ledger keeps them for people to see."""
 
-    def __init__(self, connection: Connection, epoch: Epoch) -> None:
-        self._connection, self._epoch = connection, epoch
+    def __init__(self, connection: Connection, epoch: Epoch, schemas: SchemaFiles) -> None:
+        self._connection, self._epoch, self._schemas = connection, epoch, schemas
         self._asked_at = 0.0
         self.stopped = StoppedPartitions()
 
     def look(self, facts: TopicFacts, at: Mapping[int, int]) -> None:
-        """End what reading, which continues at `at`, has passed; have all others tried when it is time."""
-        waiting = []
+        """End what the registry now knows, and what reading, which continues at `at`, has passed."""
+        waiting, is_due = [], monotonic() >= self._asked_at + AGAIN_SECONDS
         for each in list_stopped(self._connection, self._epoch.pipeline, StopCause.UNKNOWN_SCHEMA):
             source = each.offsets.source
-            if source.generation == facts.generation and at.get(source.kafka_partition, 0) <= each.offsets.start:
+            is_held = source.generation == facts.generation and at.get(source.kafka_partition, 0) <= each.offsets.start
+            if is_held and not (is_due and self._is_known(each.why)):
                 waiting.append(each.offsets)
             else:
                 log.info("%s goes on", source)
                 end_stopped(self._connection, self._epoch.pipeline, StopCause.UNKNOWN_SCHEMA, source)
-        is_due = monotonic() >= self._asked_at + AGAIN_SECONDS
-        self.stopped = StoppedPartitions() if is_due else StoppedPartitions.at(waiting, at)
+        if is_due and waiting:
+            self._asked_at = monotonic()
+        self.stopped = StoppedPartitions.at(waiting, at)
+
+    def _is_known(self, why: str) -> bool:
+        """Ask the registry, here and not in a task, whose failure fills the log."""
+        asked = _SCHEMA.match(why)
+        try:
+            if asked is not None:
+                self._schemas.read(int(asked[1]))
+        except RegistryAwayError:
+            return False
+        except UndecodableError:
+            log.info("%s: the registry does not have it", why)
+        return True
 
     def hold(self, facts: TopicFacts, error: RegistryAwayError) -> None:
         """Have the Kafka partition that the error names wait. Raise the error if it names none."""
@@ -51,7 +68,7 @@ class SchemaWaits:
             raise error
         source, offset = KafkaPartition(facts.generation, int(place[1])), int(place[2])
         waits = OffsetRange(source, offset, offset + 1)
-        if not any(waits.source == each.source for each in self.stopped.ranges):
+        if waits not in self.stopped.ranges:
             log.warning("%s waits before offset %d, ingest goes on with the others: %s", source, offset, place[3])
         record_stopped(self._connection, self._epoch, StopCause.UNKNOWN_SCHEMA, [StoppedRange(waits, place[3])])
         self._asked_at = monotonic()

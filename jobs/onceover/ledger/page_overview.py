@@ -42,9 +42,11 @@ FROM (SELECT w.window_start, lag(w.window_end, 1, %(start)s) OVER (ORDER BY w.wi
 _DRIVER = f"""
 SELECT {STATE_OF_DRIVER} AS driver, clock_timestamp() AS at, d.heartbeat_at AS heard_at, d.progress_at, p.log_retention,
   (SELECT min(k.unknown_schema_why) FROM onceover.kafka_partition k WHERE k.pipeline = p.name) AS unknown_schema,
-  (SELECT string_agg(format('schema %%s: %%s', s.schema_id, s.difference), '; ' ORDER BY s.schema_id) FROM (
-    SELECT * FROM onceover.writer_schema w WHERE w.pipeline = p.name AND NOT w.is_read
-    ORDER BY w.met_at DESC LIMIT 5) s) AS refused_schemas,
+  (SELECT string_agg(format('schema %%s since %%s (%%s)', s.schema_id, s.since, s.said), '; ' ORDER BY s.met_at) FROM (
+    SELECT w.schema_id, w.met_at, to_char(w.met_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"') AS since,
+      CASE WHEN w.is_read THEN w.difference ELSE 'quarantine: ' || w.difference END AS said
+    FROM onceover.writer_schema w WHERE w.pipeline = p.name AND w.difference <> ''
+    ORDER BY w.is_read, w.met_at DESC LIMIT 5) s) AS schemas,
   (SELECT coalesce(sum(greatest(greatest(k.end_offset, k.high_watermark) - k.reach, 0)), 0)::bigint
    FROM onceover.kafka_partition k WHERE k.pipeline = p.name) AS waiting
 FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name AND d.superseded_at IS NULL
@@ -157,5 +159,5 @@ def list_pipeline_findings(connection: Connection, pipeline: str) -> list[Mappin
 def read_driver(connection: Connection, pipeline: str) -> Mapping[str, Any]:
     """Return the state of a pipeline's `driver` as metrics have it, `at` this moment, when it was `heard_at` last and
     its `progress_at`, how many offsets are `waiting`, Kafka's `log_retention`, why an `unknown_schema` holds ingest up,
-    and why the contract does not read the newest `refused_schemas`; both None without any."""
+    and how the newest `schemas` of values differ from the contract's, refused ones first; both None without any."""
     return connection.execute(_DRIVER, [pipeline]).fetchall()[0]

@@ -239,7 +239,8 @@ def list_changed_parts(old: Contract, new: Contract) -> list[str]:
     """Return the parts that differ, as a TOML names them."""
     before, after = old.definition(), new.definition()
     changed = (part for part in before.keys() | after.keys() if before.get(part) != after.get(part))
-    return sorted({"horizon_ms": "bounds.horizon", "skew_ms": "bounds.skew"}.get(part, part) for part in changed)
+    in_toml = {"horizon_ms": "bounds.horizon", "skew_ms": "bounds.skew", "reader_schema": "schema_file"}
+    return sorted(in_toml.get(part, part) for part in changed)
 
 
 def list_added_measures(old: Contract, new: Contract) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from tests.folder_store import FolderStore
 
 from onceover.config import registry
-from onceover.errors import RegistryAwayError, TerminalError
+from onceover.errors import ConfigurationError, RegistryAwayError, TerminalError
 from onceover.formats.undecodable import UndecodableError
 from onceover.raw import schema_files
 from onceover.raw.schema_files import SchemaFiles
@@ -167,3 +167,11 @@ def test_two_processes_keep_the_first_text(files: SchemaFiles, url: str, monkeyp
 
     monkeypatch.setattr(schema_files, "fetch_schema", fetch_late)
     assert files.ask(url, keep=True).read(7) == '"int"'
+
+
+@pytest.mark.parametrize("url", ["me:hidden@registry:8081", "http://me:hidden@registry:8081", "file:///etc", "http://"])
+def test_address_without_credentials_is_a_url(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONCEOVER_REGISTRY", url)
+    with pytest.raises(ConfigurationError, match="ONCEOVER_REGISTRY is no URL") as raised:
+        registry.locate_registry()
+    assert "hidden" not in str(raised.value)

@@ -34,8 +34,9 @@ def doctor() -> Answer:
 
     This machine: Java, installed packages, disk, ports. Clocks: whether they agree. Kafka: each topic's retention and
     leader election, stored offsets. HDFS: safe mode, free space, replication, synced appends, block scanner, the owner
-    of each raw root. PostgreSQL: the ledger's version. Spark: the cluster. Airflow: its processes, Spark connection and
-    pool. Pipelines: TOML, a dead or stalled ingest, holes, blocked windows. Changes nothing; ends within 20 s.
+    of each raw root. PostgreSQL: the ledger's version. Schema registry: whether it answers. Spark: the cluster.
+    Airflow: its processes, Spark connection and pool. Pipelines: TOML, a dead or stalled ingest, holes, blocked
+    windows. Changes nothing; ends within 20 s.
     """
     pipelines, outcomes = _check_pipelines()
     named_checks: dict[str, Check] = {
@@ -49,6 +50,7 @@ def doctor() -> Answer:
         "HDFS": partial(checks.check_hdfs, pipelines),
         "roots": partial(checks.check_roots, pipelines),
         "PostgreSQL": partial(checks.check_postgres, pipelines),
+        "registry": partial(checks.check_registry, pipelines),
         "Spark": checks.check_spark,
         "Airflow": checks.check_airflow,
     }

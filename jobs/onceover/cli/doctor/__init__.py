@@ -8,10 +8,11 @@ from onceover.cli.doctor.machine import check_disk, check_java, check_pins
 from onceover.cli.doctor.offsets import check_offsets
 from onceover.cli.doctor.outcome import Outcome
 from onceover.cli.doctor.postgres import check_postgres
+from onceover.cli.doctor.registry import check_registry
 from onceover.cli.doctor.roots import check_roots
 from onceover.cli.doctor.spark import check_spark
 
 __all__ = [
     "Outcome", "check_airflow", "check_clocks", "check_disk", "check_hdfs", "check_java", "check_kafka",
-    "check_offsets", "check_pins", "check_postgres", "check_roots", "check_spark",
+    "check_offsets", "check_pins", "check_postgres", "check_registry", "check_roots", "check_spark",
 ]  # fmt: skip

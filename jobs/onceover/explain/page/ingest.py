@@ -76,6 +76,6 @@ def describe_ingest(name: str, row: Mapping[str, Any]) -> IngestLine:
             "onceover doctor",
         )
     state = "Ingest runs." if driver is DriverState.ALIVE else f"Ingest was stopped at {since}."
-    if row["refused_schemas"] is not None:
-        state += f" Records of these schemas go to quarantine: {row['refused_schemas']}."
+    if row["schemas"] is not None:
+        state += f" It met other schemas than the contract's: {row['schemas']}."
     return IngestLine(driver, state)

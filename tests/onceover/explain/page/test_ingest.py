@@ -26,7 +26,7 @@ def test_driver_is_described_with_what_to_do(
     driver: DriverState, progress: datetime, waiting: int, retention: timedelta | None, said: str, command: str | None
 ) -> None:
     row = {"driver": driver, "at": AT, "heard_at": HEARD, "progress_at": progress, "waiting": waiting}
-    line = describe_ingest("p", {**row, "log_retention": retention, "unknown_schema": None, "refused_schemas": None})
+    line = describe_ingest("p", {**row, "log_retention": retention, "unknown_schema": None, "schemas": None})
     assert said in line.sentence
     assert line.command == command
     assert (line.advice is None) == (command is None)
@@ -37,18 +37,18 @@ def test_driver_is_described_with_what_to_do(
     [
         (
             "schema 7 is not known yet",
-            "schema 3: no",
+            "schema 3 (no)",
             "waits before records whose",
             "onceover doctor",
         ),
-        (None, "schema 3: field a: string is no int", "go to quarantine: schema 3: field a: string is no int.", None),
+        (None, "schema 3 since then (no)", "It met other schemas than the contract's: schema 3 since then (no).", None),
     ],
 )
 def test_schemas_of_a_registry_are_told(
     unknown: str | None, refused: str | None, said: str, command: str | None
 ) -> None:
     row = {"driver": DriverState.ALIVE, "at": AT, "heard_at": HEARD, "progress_at": AT, "waiting": 0}
-    schemas = {"unknown_schema": unknown, "refused_schemas": refused}
+    schemas = {"unknown_schema": unknown, "schemas": refused}
     line = describe_ingest("p", {**row, "log_retention": None, **schemas})
     assert said in line.sentence
     assert line.command == command

@@ -19,7 +19,7 @@ from onceover.config.contract_tables import MAX_TOPIC, TOPIC, TOPIC_RULE
 from onceover.config.endpoints import address, find_address, pipelines_folder
 from onceover.config.pipeline_draft import draft_pipeline
 from onceover.config.pipelines import find
-from onceover.config.registry import fetch_schema
+from onceover.config.registry import fetch_schema, locate_registry
 from onceover.errors import ConfigurationError, UsageError
 from onceover.kafka import Topic
 from onceover.kafka.guarded_read import read_range
@@ -66,8 +66,7 @@ def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Li
         if each.exists():
             raise UsageError(f"{each} is there already; take another --name")
     values, stamps = _read_last(topic, records, properties)
-    registry = find_address("registry")
-    find_schema = partial(fetch_schema, registry, kind="avro") if registry else None
+    find_schema = partial(fetch_schema, locate_registry(), kind="avro") if find_address("registry") else None
     draft = draft_pipeline(topic, values, stamps, properties, schema_path.name, find_schema)
     if draft.schema:
         _write(schema_path, json.dumps(json.loads(draft.schema), indent=2, ensure_ascii=False) + "\n")
