@@ -53,7 +53,7 @@ from onceover.repair.read_again import RereadPlan, plan_reread, request_reread, 
 from onceover.spark.contract_check import check_contract
 from onceover.spark.contract_diff import check_change
 
-_LISTS = ("marker/", "contracts/", "expired/windows.log")
+_LISTS = ("marker/", "contracts/", "schemas/", "expired/windows.log")
 
 
 @dataclass(slots=True)

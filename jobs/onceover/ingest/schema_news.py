@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from onceover.formats.avro import values as avro
 from onceover.formats.protobuf import values as protobuf
@@ -14,6 +15,8 @@ from onceover.model.contract import Contract
 from onceover.raw.schema_files import SchemaFiles
 
 log = logging.getLogger(__name__)
+_LONGEST: Final = 500
+"""Characters of a difference that the ledger and the log have."""
 
 
 class SchemaNews:
@@ -33,6 +36,7 @@ class SchemaNews:
         found = []
         for schema_id in sorted(self._schemas.list_ids() - self._known):
             is_read, difference = _explain(self._schemas.read(schema_id), contract)
+            difference = difference[:_LONGEST]
             found.append(WriterSchema(schema_id, is_read, difference))
             fate = "is read" if is_read else "its records go to quarantine"
             say = log.info if is_read else log.warning

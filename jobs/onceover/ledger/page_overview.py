@@ -44,7 +44,7 @@ SELECT {STATE_OF_DRIVER} AS driver, clock_timestamp() AS at, d.heartbeat_at AS h
   (SELECT min(k.unknown_schema_why) FROM onceover.kafka_partition k WHERE k.pipeline = p.name) AS unknown_schema,
   (SELECT string_agg(format('schema %%s since %%s (%%s)', s.schema_id, s.since, s.said), '; ' ORDER BY s.met_at) FROM (
     SELECT w.schema_id, w.met_at, to_char(w.met_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"') AS since,
-      CASE WHEN w.is_read THEN w.difference ELSE 'quarantine: ' || w.difference END AS said
+      left(CASE WHEN w.is_read THEN w.difference ELSE 'quarantine: ' || w.difference END, 160) AS said
     FROM onceover.writer_schema w WHERE w.pipeline = p.name AND w.difference <> ''
     ORDER BY w.is_read, w.met_at DESC LIMIT 5) s) AS schemas,
   (SELECT coalesce(sum(greatest(greatest(k.end_offset, k.high_watermark) - k.reach, 0)), 0)::bigint
