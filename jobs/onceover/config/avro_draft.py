@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from onceover.formats.avro.schema import AvroSchemaError
 from onceover.formats.avro.values import AvroReader
+from onceover.formats.framed import SchemaName
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def read_sample(values: Sequence[bytes], find_schema: Callable[[int], str]) -> A
 class _OneWriter:
     text: str
 
-    def read(self, schema_id: int) -> str:
+    def read(self, name: SchemaName) -> str:
         return self.text
 
 

@@ -53,11 +53,12 @@ def _require_fields(fields: Collection[str] | None, info: ValidationInfo) -> Col
 
 def _read_schema_file(name: str | None, info: ValidationInfo) -> str:
     """Return the content of the file beside the TOML, empty without one."""
-    form = info.data.get("format")
+    of = "key_format" if info.field_name == "key_schema_file" else "format"
+    form = info.data.get(of)  # absent if its own value is wrong
     if form in SCHEMA_FORMATS and name is None:
-        raise wrong(f"missing, and format is {form}", _SCHEMA_FILE_RULE)
-    if form in ("json", "csv", "text", "binary") and name is not None:
-        raise wrong(f"format is {form}", 'leave it out, or set format = "avro" or "protobuf"')
+        raise wrong(f"missing, and {of} is {form}", _SCHEMA_FILE_RULE)
+    if form is not None and form not in SCHEMA_FORMATS and name is not None:
+        raise wrong(f"{of} is {form}", f'leave it out, or set {of} = "avro" or "protobuf"')
     if name is None:
         return ""
     try:
@@ -73,8 +74,9 @@ def _read_schema_file(name: str | None, info: ValidationInfo) -> str:
 
 
 def _require_protobuf(message: str, info: ValidationInfo) -> str:
-    if message and info.data.get("format") != "protobuf":
-        raise wrong("format is not protobuf", 'leave it out, or set format = "protobuf"')
+    of = "key_format" if info.field_name == "key_message" else "format"
+    if message and info.data.get(of) != "protobuf":
+        raise wrong(f"{of} is not protobuf", f'leave it out, or set {of} = "protobuf"')
     return message
 
 
@@ -159,6 +161,9 @@ SchemaFile = Annotated[
 ]
 
 
+MessageName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.]*$"), AfterValidator(_require_protobuf)]
+
+
 @dataclass(config=TABLE)
 class BoundsTable:
     horizon_ms: Bound = 30 * DAY
@@ -178,13 +183,16 @@ class ContractTable:
     window_minutes: Annotated[Count, AfterValidator(_check_window_length)]
     event_time: Annotated[Text, Field(description="write SQL such as to_timestamp(value.at)")]
     measures: Measures
-    format: Annotated[Text, require_one_of(("json", "csv", *SCHEMA_FORMATS, "text", "binary"))] = "json"
+    format: Annotated[Text, require_one_of(("json", "csv", *sorted(SCHEMA_FORMATS), "text", "binary"))] = "json"
     compression: Annotated[Text, require_one_of(COMPRESSIONS)] = "none"
     wire_format: Annotated[Text, require_one_of(WIRE_FORMATS)] = "none"
     csv: Annotated[CsvTable, BeforeValidator(_require_csv)] = Field(default_factory=CsvTable)
     schema: Schema = Field(default=None, validate_default=True)
     schema_file: SchemaFile = Field(default=None, validate_default=True)
-    message: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.]*$"), AfterValidator(_require_protobuf)] = ""
+    message: MessageName = ""
+    key_format: Annotated[Text, require_one_of(("text", *sorted(SCHEMA_FORMATS)))] = "text"
+    key_schema_file: SchemaFile = Field(default=None, validate_default=True)
+    key_message: MessageName = ""
     required: Annotated[tuple[Text, ...], AfterValidator(_require_distinct), AfterValidator(_require_fields)] = ()
     tombstone: Annotated[Text, require_one_of(("quarantine", "record"))] = "quarantine"
     keys: dict[Column, Text] = Field(default_factory=dict, max_length=MAX_KEYS)

@@ -79,6 +79,7 @@ def _build_contract(table: ContractTable) -> Contract:
     values = {**vars(table), **vars(table.bounds)}
     del values["bounds"]
     values["reader_schema"] = values.pop("schema_file")
+    values["key_schema"] = values.pop("key_schema_file")
     values["csv"] = CsvLayout(**vars(table.csv)) if table.format == "csv" else None
     values["keys"] = tuple(Key(*key) for key in table.keys.items())
     values["measures"] = tuple(

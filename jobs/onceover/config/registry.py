@@ -16,7 +16,7 @@ USER_INFO: Final = "ONCEOVER_REGISTRY_USER_INFO"
 _SECONDS: Final = 5.0
 _NOT_FOUND_FOR: Final = 30.0
 """Seconds until a registry is asked again for an ID that it did not have: records of it may come by the thousand."""
-_not_found: dict[tuple[str, int], float] = {}
+_not_found: dict[tuple[str, int | str], float] = {}
 
 
 def locate_registry() -> str:
@@ -39,32 +39,33 @@ def count_subjects(url: str) -> int:
         raise RegistryAwayError(f"the registry at {url} does not answer ({type(error).__name__})") from error
 
 
-def fetch_schema(url: str, schema_id: int, kind: str) -> str:
-    """Return the text of the schema of that ID and kind, `avro` or `protobuf`. Raises UndecodableError if the registry
-    has none that can be read, RegistryAwayError if it does not answer."""
-    asked_at = _not_found.get((url, schema_id))
+def fetch_schema(url: str, name: int | str, kind: str) -> str:
+    """Return the text of the schema of that ID or GUID, and kind, `avro` or `protobuf`. Raises UndecodableError if the
+    registry has none that can be read, RegistryAwayError if it does not answer."""
+    asked_at = _not_found.get((url, name))
     if asked_at is not None and time.monotonic() < asked_at + _NOT_FOUND_FOR:
-        raise UndecodableError(f"schema {schema_id} is not in the registry")
+        raise UndecodableError(f"schema {name} is not in the registry")
     from confluent_kafka.schema_registry.error import SchemaRegistryError  # 0.3 s that others need not pay
 
+    client = _open(url)
     try:
-        schema = _open(url).get_schema(schema_id)
+        schema = client.get_schema(name) if isinstance(name, int) else client.get_schema_by_guid(name)
     except SchemaRegistryError as error:
         if error.http_status_code != 404:
-            raise _explain(url, schema_id, f"status {error.http_status_code}") from error
-        _not_found[url, schema_id] = time.monotonic()
-        raise UndecodableError(f"schema {schema_id} is not in the registry") from error
+            raise _explain(url, name, f"status {error.http_status_code}") from error
+        _not_found[url, name] = time.monotonic()
+        raise UndecodableError(f"schema {name} is not in the registry") from error
     except Exception as error:  # the client passes on those of whichever HTTP library it uses
-        raise _explain(url, schema_id, type(error).__name__) from error
+        raise _explain(url, name, type(error).__name__) from error
     if schema.schema_type != kind.upper() or schema.references:
         is_other = schema.schema_type != kind.upper()
         what = f"is of {schema.schema_type}" if is_other else "refers to other subjects' schemas"
-        raise UndecodableError(f"schema {schema_id} {what}")
+        raise UndecodableError(f"schema {name} {what}")
     return str(schema.schema_str)
 
 
-def _explain(url: str, schema_id: int, why: str) -> RegistryAwayError:
-    return RegistryAwayError(f"schema {schema_id} is not known yet, and the registry at {url} does not give it ({why})")
+def _explain(url: str, name: int | str, why: str) -> RegistryAwayError:
+    return RegistryAwayError(f"schema {name} is not known yet, and the registry at {url} does not give it ({why})")
 
 
 @lru_cache(maxsize=8)

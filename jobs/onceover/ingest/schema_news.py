@@ -34,19 +34,27 @@ class SchemaNews:
         if not contract.needs_registry:
             return
         found = []
-        for schema_id in sorted(self._schemas.list_ids() - self._known):
-            is_read, difference = _explain(self._schemas.read(schema_id), contract)
+        for name in sorted(self._schemas.list_names() - self._known):
+            is_read, difference = _explain(self._schemas.read(int(name) if name.isdigit() else name), contract)
             difference = difference[:_LONGEST]
-            found.append(WriterSchema(schema_id, is_read, difference))
+            found.append(WriterSchema(name, is_read, difference))
             fate = "is read" if is_read else "its records go to quarantine"
             say = log.info if is_read else log.warning
-            say("new schema %d: %s%s", schema_id, fate, f" ({difference})" if difference else "")
+            say("new schema %s: %s%s", name, fate, f" ({difference})" if difference else "")
         if found:
             record_schemas(self._connection, self._epoch, self._registered.contract_version, found)
-            self._known |= {each.schema_id for each in found}
+            self._known |= {each.name for each in found}
 
 
 def _explain(writer: str, contract: Contract) -> tuple[bool, str]:
-    if contract.format == "protobuf":
-        return protobuf.explain_difference(writer, contract.reader_schema, contract.message)
-    return avro.explain_difference(writer, contract.reader_schema)
+    """Compare with the schema of values, and where they are not read by it, with that of keys."""
+    of_value = _compare(writer, contract.format, contract.reader_schema, contract.message)
+    of_key = _compare(writer, contract.key_format, contract.key_schema, contract.key_message)
+    is_of_key = of_key is not None and (of_value is None or (of_key[0] and not of_value[0]))
+    return (of_key if is_of_key else of_value) or (True, "")
+
+
+def _compare(writer: str, form: str, reader: str, message: str) -> tuple[bool, str] | None:
+    if form == "protobuf":
+        return protobuf.explain_difference(writer, reader, message)
+    return avro.explain_difference(writer, reader) if form == "avro" else None

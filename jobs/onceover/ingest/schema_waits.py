@@ -22,8 +22,8 @@ from onceover.raw.schema_files import SchemaFiles
 log = logging.getLogger(__name__)
 AGAIN_SECONDS: Final = 5.0
 """Until the registry is asked again."""
-_PLACE: Final = re.compile(r"Kafka partition (\d+), offset (\d+) waits: (schema \d+ [^\n]{1,400})")
-_SCHEMA: Final = re.compile(r"schema (\d+) ")
+_PLACE: Final = re.compile(r"Kafka partition (\d+), offset (\d+) waits: (schema \S+ [^\n]{1,400})")
+_SCHEMA: Final = re.compile(r"schema (?:(\d+)|(\S+)) ")
 
 
 class SchemaWaits:
@@ -54,7 +54,7 @@ class SchemaWaits:
         asked = _SCHEMA.match(why)
         try:
             if asked is not None:
-                self._schemas.read(int(asked[1]))
+                self._schemas.read(int(asked[1]) if asked[1] else asked[2])
         except RegistryAwayError:
             return False
         except UndecodableError:

@@ -42,8 +42,8 @@ FROM (SELECT w.window_start, lag(w.window_end, 1, %(start)s) OVER (ORDER BY w.wi
 _DRIVER = f"""
 SELECT {STATE_OF_DRIVER} AS driver, clock_timestamp() AS at, d.heartbeat_at AS heard_at, d.progress_at, p.log_retention,
   (SELECT min(k.unknown_schema_why) FROM onceover.kafka_partition k WHERE k.pipeline = p.name) AS unknown_schema,
-  (SELECT string_agg(format('schema %%s since %%s (%%s)', s.schema_id, s.since, s.said), '; ' ORDER BY s.met_at) FROM (
-    SELECT w.schema_id, w.met_at, to_char(w.met_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"') AS since,
+  (SELECT string_agg(format('schema %%s since %%s (%%s)', s.schema, s.since, s.said), '; ' ORDER BY s.met_at) FROM (
+    SELECT w.schema, w.met_at, to_char(w.met_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"') AS since,
       left(CASE WHEN w.is_read THEN w.difference ELSE 'quarantine: ' || w.difference END, 160) AS said
     FROM onceover.writer_schema w WHERE w.pipeline = p.name AND w.difference <> ''
     ORDER BY w.is_read, w.met_at DESC LIMIT 5) s) AS schemas,

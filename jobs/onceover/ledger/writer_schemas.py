@@ -11,20 +11,20 @@ from onceover.ledger.drivers import Epoch, require_epoch
 
 @dataclass(frozen=True, slots=True)
 class WriterSchema:
-    """Whether the contract reads its values, and the difference, empty without one."""
+    """Its ID or GUID, whether the contract reads its values, and the difference, empty without one."""
 
-    schema_id: int
+    name: str
     is_read: bool
     difference: str
 
 
-def list_judged(connection: Connection, pipeline: str, contract_version: int) -> Collection[int]:
-    """Return the IDs of the schemas that were compared with that version of the contract."""
+def list_judged(connection: Connection, pipeline: str, contract_version: int) -> Collection[str]:
+    """Return the IDs and GUIDs of the schemas that were compared with that version of the contract."""
     rows = connection.execute(
-        "SELECT schema_id FROM onceover.writer_schema WHERE pipeline = %s AND contract_version = %s",
+        "SELECT schema FROM onceover.writer_schema WHERE pipeline = %s AND contract_version = %s",
         [pipeline, contract_version],
     )
-    return {row["schema_id"] for row in rows}
+    return {row["schema"] for row in rows}
 
 
 def record_schemas(
@@ -35,12 +35,12 @@ def record_schemas(
         require_epoch(connection, epoch)
         connection.cursor().executemany(
             """
-            INSERT INTO onceover.writer_schema (pipeline, schema_id, contract_version, is_read, difference)
-            VALUES (%s, %s, %s, %s, %s) ON CONFLICT (pipeline, schema_id) DO UPDATE
+            INSERT INTO onceover.writer_schema (pipeline, schema, contract_version, is_read, difference)
+            VALUES (%s, %s, %s, %s, %s) ON CONFLICT (pipeline, schema) DO UPDATE
             SET contract_version = EXCLUDED.contract_version, is_read = EXCLUDED.is_read,
               difference = EXCLUDED.difference
             """,
-            [(epoch.pipeline, each.schema_id, contract_version, each.is_read, each.difference) for each in schemas],
+            [(epoch.pipeline, each.name, contract_version, each.is_read, each.difference) for each in schemas],
         )
 
 

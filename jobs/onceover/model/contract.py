@@ -25,8 +25,8 @@ class Key:
 
 COMPRESSIONS = ("none", "gzip", "zstd", "snappy", "lz4")
 WIRE_FORMATS = ("none", "confluent")
-SCHEMA_FORMATS = ("avro", "protobuf")
-"""Formats whose values are nothing without a schema in a file."""
+SCHEMA_FORMATS = frozenset({"avro", "protobuf"})
+"""Formats that are nothing without a schema in a file."""
 BASE64 = "base64:"
 """Before a schema that is no text: Protobuf's descriptor set."""
 
@@ -46,8 +46,8 @@ class Contract:
 
     Event time may lie at most `horizon_ms` before and `skew_ms` after the Kafka timestamp; None is no bound.
     `schema` is Spark DDL and empty unless `format` is json or csv; `csv` is None unless it is csv; `reader_schema` is
-    the text of an Avro or Protobuf schema, and empty unless it is either; `message` names Protobuf's. A record whose
-    SQL of a measure throws goes to quarantine, or, if `on_null` is `skip`, counts as null for it.
+    the text of an Avro or Protobuf schema, and empty unless it is either; `message` names Protobuf's; so have keys. A
+    record whose SQL of a measure throws goes to quarantine, or, if `on_null` is `skip`, counts as null for it.
     """
 
     topic: str
@@ -67,6 +67,9 @@ class Contract:
     csv: CsvLayout | None = None
     reader_schema: str = ""
     message: str = ""
+    key_format: str = "text"
+    key_schema: str = ""
+    key_message: str = ""
 
     @property
     def has_fields(self) -> bool:
@@ -85,8 +88,8 @@ class Contract:
 
     @property
     def needs_registry(self) -> bool:
-        """Whether a value says by which schema it was written, and is read by it."""
-        return self.format in SCHEMA_FORMATS and self.wire_format == "confluent"
+        """Whether a value or a key says by which schema it was written, and is read by it."""
+        return self.wire_format == "confluent" and not SCHEMA_FORMATS.isdisjoint((self.format, self.key_format))
 
     def definition(self) -> dict[str, Any]:
         """Return JSON values, in a form that every later `from_definition` reads."""
@@ -95,7 +98,8 @@ class Contract:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for `to_plain`, without later ones that a contract does without: so that its fingerprint
         stays."""
-        later = {"compression": "none", "wire_format": "none", "csv": None, "reader_schema": "", "message": ""}
+        later = {"compression": "none", "wire_format": "none", "csv": None, "reader_schema": "", "message": "",
+                 "key_format": "text", "key_schema": "", "key_message": ""}  # fmt: skip
         values = ((each.name, getattr(self, each.name)) for each in fields(self))
         return {name: value for name, value in values if name not in later or value != later[name]}
 
@@ -239,7 +243,8 @@ def list_changed_parts(old: Contract, new: Contract) -> list[str]:
     """Return the parts that differ, as a TOML names them."""
     before, after = old.definition(), new.definition()
     changed = (part for part in before.keys() | after.keys() if before.get(part) != after.get(part))
-    in_toml = {"horizon_ms": "bounds.horizon", "skew_ms": "bounds.skew", "reader_schema": "schema_file"}
+    in_toml = {"horizon_ms": "bounds.horizon", "skew_ms": "bounds.skew", "reader_schema": "schema_file",
+               "key_schema": "key_schema_file"}  # fmt: skip
     return sorted(in_toml.get(part, part) for part in changed)
 
 

@@ -16,9 +16,9 @@ from onceover.formats.undecodable import UndecodableError
 from onceover.raw.sealed_json import seal, unseal
 from onceover.raw.store import open_store
 
-_NAME: Final = re.compile(r"(0|[1-9][0-9]{0,9})\.json")
-_read: dict[tuple[str, int], str] = {}
-"""What this process has read, by folder and ID: a file never changes."""
+_NAME: Final = re.compile(r"(0|[1-9][0-9]{0,9}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.json")
+_read: dict[tuple[str, int | str], str] = {}
+"""What this process has read, by folder and ID or GUID: a file never changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +38,36 @@ class SchemaFiles:
     def ask(self, registry: str, *, keep: bool) -> Self:
         return replace(self, registry=registry, keeps=keep)
 
-    def read(self, schema_id: int) -> str:
-        """Return the schema of that ID. Raises TerminalError if raw lacks it and there is no registry, UndecodableError
-        if the registry lacks it too, RegistryAwayError if it does not answer."""
-        known = (f"{self.address}{self.folder}", schema_id)
+    def read(self, name: int | str) -> str:
+        """Return the schema of that ID or GUID. Raises TerminalError if raw lacks it and there is no registry,
+        UndecodableError if the registry lacks it too, RegistryAwayError if it does not answer."""
+        known = (f"{self.address}{self.folder}", name)
         if known not in _read:
-            _read[known] = self._find(schema_id)
+            _read[known] = self._find(name)
         return _read[known]
 
-    def list_ids(self) -> set[int]:
-        """Return the IDs of all schemas in the folder."""
+    def list_names(self) -> set[str]:
+        """Return the IDs and GUIDs of all schemas in the folder."""
         names = (_NAME.fullmatch(name) for name, _ in open_store(self.address).list_files(self.folder))
-        return {int(name[1]) for name in names if name}
+        return {name[1] for name in names if name}
 
-    def _find(self, schema_id: int) -> str:
-        path, files = f"{self.folder}/{schema_id}.json", open_store(self.address)
+    def _find(self, name: int | str) -> str:
+        path, files = f"{self.folder}/{name}.json", open_store(self.address)
         content = files.read(path)
         if content is None:
             if self.may_miss:
-                raise UndecodableError(f"schema {schema_id} is not in raw")
+                raise UndecodableError(f"schema {name} is not in raw")
             if not self.registry:
                 raise TerminalError(f"{path} is missing: put it back from a backup")
-            text = fetch_schema(self.registry, schema_id, self.kind)
+            text = fetch_schema(self.registry, name, self.kind)
             if not self.keeps:
                 return text
             with suppress(BusyError):  # another task has just written it
-                files.create(path, seal({"id": schema_id, "schema": text}))
+                files.create(path, seal({"id": name, "schema": text}))
             content = files.read(path) or b""
         try:
             values = unseal(content)
-            if values["id"] != schema_id or not isinstance(values["schema"], str):
+            if values["id"] != name or not isinstance(values["schema"], str):
                 raise ValueError("of another ID")
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise TerminalError(f"{path} is not as it was written: put it back from a backup") from error

@@ -9,14 +9,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
 from onceover.config.mistakes import suggest_name
 from onceover.formats.avro import arrow_types
 from onceover.formats.avro.schema import AvroSchemaError, parse_schema
 from onceover.formats.protobuf import fields
 from onceover.formats.protobuf.schema import ProtobufSchemaError, find_message
-from onceover.model.contract import Contract
+from onceover.model.contract import SCHEMA_FORMATS, Contract
 from onceover.spark.failure import extract_reason
 from onceover.spark.field_path import find_paths, list_paths, quote_path, write_path
 from onceover.spark.json_fields import READABLE_TYPES, list_unreadable_types
@@ -24,12 +24,17 @@ from onceover.spark.json_value import parse_document
 
 _DDL_REMEDY = 'write it like "origin STRING, dep_delay INT"'
 _FILE_REMEDY = "correct the schema: docs/formats.md says what SQL sees of each type"
+_UNFIT = (AvroSchemaError, ProtobufSchemaError)
 Refuse = Callable[[str, str, str], None]
 """Takes a key of the contract, what is wrong with it, and the remedy."""
 
 
 def find_schema(spark: SparkSession, contract: Contract, refuse: Refuse) -> StructType:
     """Return the fields of `value`, none where the format or the contract has none that can be read."""
+    try:
+        find_key_type(contract)
+    except _UNFIT as error:
+        refuse("key_schema_file", str(error), _FILE_REMEDY)
     if contract.has_json:
         key, schema = "schema", _parse_ddl(spark, contract, refuse)
     elif contract.has_fields:
@@ -74,14 +79,22 @@ def _parse_ddl(spark: SparkSession, contract: Contract, refuse: Refuse) -> Struc
 
 def _parse_file(contract: Contract, refuse: Refuse) -> StructType | None:
     try:
-        kind = _find_row_type(contract)
-    except (AvroSchemaError, ProtobufSchemaError) as error:
+        return _find_rows(contract.format, contract.reader_schema, contract.message)
+    except _UNFIT as error:
         refuse("schema_file", str(error), _FILE_REMEDY)
         return None
+
+
+def find_key_type(contract: Contract) -> DataType:
+    """Return the type of SQL's `key`. Raises AvroSchemaError or ProtobufSchemaError."""
+    if contract.key_format not in SCHEMA_FORMATS:
+        return StringType()
+    return _find_rows(contract.key_format, contract.key_schema, contract.key_message)
+
+
+def _find_rows(form: str, schema: str, message: str) -> StructType:
+    if form == "avro":
+        kind = arrow_types.find_row_type(parse_schema(schema))
+    else:
+        kind = fields.find_row_type(find_message(schema, message))
     return from_arrow_schema(pa.schema(list(kind)))
-
-
-def _find_row_type(contract: Contract) -> pa.StructType:
-    if contract.format == "protobuf":
-        return fields.find_row_type(find_message(contract.reader_schema, contract.message))
-    return arrow_types.find_row_type(parse_schema(contract.reader_schema))

@@ -38,13 +38,13 @@ from onceover.spark.contract_guards import (
     refuse_rounded,
     refuse_unfit,
 )
+from onceover.spark.contract_schema import find_key_type
 from onceover.spark.json_value import read_json
 
 HEADERS: Final = "headers"
 _VALUES: Final = {"text": StringType(), "binary": BinaryType()}
 _BESIDE_VALUE: Final = (
     StructType()
-    .add("key", StringType())
     .add(HEADERS, MapType(StringType(), BinaryType()))
     .add("kafka_timestamp", TimestampType())
     .add("kafka_topic", StringType())
@@ -57,12 +57,13 @@ _ANSI: Final = "spark.sql.ansi.enabled"
 
 def make_visible(spark: SparkSession, contract: Contract, schema: StructType) -> DataFrame:
     """Return a frame without rows, with exactly the columns that the contract's SQL may name."""
-    return _make_frame(spark, schema if contract.has_fields else _VALUES[contract.format])
+    return _make_frame(spark, find_key_type(contract), schema if contract.has_fields else _VALUES[contract.format])
 
 
 @lru_cache(maxsize=64)
-def _make_frame(spark: SparkSession, value: DataType) -> DataFrame:
-    return spark.createDataFrame([], StructType([*_BESIDE_VALUE.fields, StructField("value", value)]))
+def _make_frame(spark: SparkSession, key: DataType, value: DataType) -> DataFrame:
+    fields = [StructField("key", key), *_BESIDE_VALUE.fields, StructField("value", value)]
+    return spark.createDataFrame([], StructType(fields))
 
 
 @lru_cache(maxsize=512)  # each step of this is a call of the JVM, by the hundred

@@ -2,6 +2,7 @@
 
     headers -> HEADER_MAP     value -decompressed, unframed, CSV as JSON-> DOCUMENT, or DOCUMENT_FAULT -> PLAIN
                               value -decompressed-> Avro, Protobuf -> PLAIN, or DOCUMENT_FAULT
+                              key -> Avro, Protobuf -> KEY_ROW, or KEY_FAULT
 
 Ingest's tasks decode what they have just read from Kafka; records from elsewhere take one more turn through Python.
 Raw has what Kafka had.
@@ -10,7 +11,7 @@ Raw has what Kafka had.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from onceover.formats import header_map
 from onceover.formats.avro.values import AvroReader
 from onceover.formats.compression import decompress
 from onceover.formats.csv_row import CsvField, CsvReader, Kind
-from onceover.formats.framed import WriterUnknownError, read_payload
+from onceover.formats.framed import NO_GUIDS, WriterUnknownError, find_guids, read_payload
 from onceover.formats.protobuf.values import ProtobufReader
 from onceover.formats.undecodable import UndecodableError
 from onceover.model.contract import Contract, CsvLayout
@@ -36,14 +37,17 @@ HEADER_MAP: Final = "header_map"
 DOCUMENT: Final = "document"
 """The value that the format is read from, where it is not Kafka's; a string of any bytes, which Spark copies less."""
 DOCUMENT_FAULT: Final = "document_fault"
+KEY_ROW: Final = "key_row"
+KEY_FAULT: Final = "key_fault"
 _TOGETHER: Final = 16 * 1024 * 1024
 """Bytes of documents in one batch, or one larger: a batch of bombs would not fit into memory."""
+Reader = AvroReader | ProtobufReader
 
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """What is decoded; `fields` are the columns that it adds to records with `headers` and `value`. `reader` reads
-    what `plain` is the type of."""
+    """What is decoded; `fields` are the columns that it adds to records with `key`, `headers` and `value`. `reader`
+    reads what `plain` is the type of."""
 
     has_headers: bool = False
     compression: str = "none"
@@ -51,7 +55,8 @@ class Decoding:
     csv: CsvLayout | None = None
     csv_fields: tuple[CsvField, ...] = ()
     plain: pa.StructType | None = None
-    reader: AvroReader | ProtobufReader | None = None
+    reader: Reader | None = None
+    key_reader: Reader | None = None
 
     @property
     def has_document(self) -> bool:
@@ -71,6 +76,7 @@ class Decoding:
         columns += [(DOCUMENT, pa.string())] if self.has_document else []
         columns += [(DOCUMENT_FAULT, pa.string())] if self.has_faults else []
         columns += [(PLAIN, self.plain)] if self.plain is not None else []
+        columns += [(KEY_ROW, self.key_reader.type), (KEY_FAULT, pa.string())] if self.key_reader else []
         return [pa.field(*column) for column in columns]
 
     def decode(self, records: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, list[pa.Array]]]:
@@ -84,7 +90,9 @@ class Decoding:
             rows, more = self._read_rows(part, documents)
             added += [documents.view(pa.string())] if self.has_document else []
             added += [pc.coalesce(faults, more)] if self.has_faults else []
-            yield part, added + ([rows] if self.plain is not None else [])
+            added += [rows] if self.plain is not None else []
+            added += _read(self.key_reader, part, part.column("key"), "key") if self.key_reader else ()
+            yield part, added
 
     def add(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -96,11 +104,7 @@ class Decoding:
         no_faults = pa.nulls(len(records), pa.string())
         if self.reader is None:
             return read_plain(documents, self.plain) if self.plain is not None else None, no_faults
-        try:
-            return self.reader.read(documents.view(pa.binary()))
-        except WriterUnknownError as error:
-            at = [records.column(name)[error.row].as_py() for name in ("kafka_partition", "offset")]
-            raise RegistryAwayError("Kafka partition {}, offset {} waits: {}".format(*at, error)) from error
+        return _read(self.reader, records, documents, "value")
 
     def _read_documents(self, values: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
         """Yield documents with their faults: none has both, and a value of null none."""
@@ -138,7 +142,11 @@ def find_decoding(
     `schemas` has those that values in a registry's wire format were written with. Raises as `check_contract`."""
     checked = analyze_contract(spark, contract)
     fields = tuple(CsvField(field.name, _find_kind(field.dataType)) for field in checked.schema.fields)
-    reader = _make_reader(contract, schemas)
+    if contract.needs_registry and schemas is None:
+        raise ValueError("name the folder of schemas")
+    writers = schemas if contract.needs_registry else None
+    reader = _make_reader(contract.format, contract.reader_schema, contract.message, writers)
+    key_reader = _make_reader(contract.key_format, contract.key_schema, contract.key_message, writers)
     plain_type = make_plain_type(checked.schema) if plain else None
     return Decoding(
         checked.uses_headers,
@@ -148,16 +156,25 @@ def find_decoding(
         fields if contract.csv else (),
         reader.type if reader else plain_type,
         reader,
+        key_reader,
     )
 
 
-def _make_reader(contract: Contract, schemas: SchemaFiles | None) -> AvroReader | ProtobufReader | None:
-    if contract.needs_registry and schemas is None:
-        raise ValueError("name the folder of schemas")
-    writers = schemas if contract.needs_registry else None
-    if contract.format == "protobuf":
-        return ProtobufReader(contract.reader_schema, contract.message, writers)
-    return AvroReader(contract.reader_schema, writers) if contract.format == "avro" else None
+def _make_reader(form: str, schema: str, message: str, writers: SchemaFiles | None) -> Reader | None:
+    writers = writers and replace(writers, kind=form)
+    if form == "protobuf":
+        return ProtobufReader(schema, message, writers)
+    return AvroReader(schema, writers) if form == "avro" else None
+
+
+def _read(reader: Reader, records: pa.RecordBatch, written: pa.Array, part: str) -> tuple[pa.Array, pa.Array]:
+    """Return a row for each of these values or keys of the records, and why one is none."""
+    guids = find_guids(records.column("headers"), part) if reader.writers else NO_GUIDS
+    try:
+        return reader.read(written.view(pa.binary()), guids)
+    except WriterUnknownError as error:
+        at = [records.column(name)[error.row].as_py() for name in ("kafka_partition", "offset")]
+        raise RegistryAwayError("Kafka partition {}, offset {} waits: {}".format(*at, error)) from error
 
 
 def add_decoded(records: DataFrame, decoding: Decoding) -> DataFrame:

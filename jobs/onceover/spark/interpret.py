@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DateType, StringType, StructType, TimestampType
+from pyspark.sql.types import StringType, StructType
 
 from onceover.lines.line_format import MAX_EVENT_MS
 from onceover.model.contract import Contract, list_written_measures, name_values
@@ -25,11 +25,21 @@ from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.catalyst import to_column, to_expression
 from onceover.spark.contract_check import CheckedContract, analyze_contract
 from onceover.spark.contract_sql import HEADERS, make_visible, read_sql
-from onceover.spark.decoding import DOCUMENT, DOCUMENT_FAULT, HEADER_MAP, Decoding, add_decoded, find_decoding
+from onceover.spark.decoding import (
+    DOCUMENT,
+    DOCUMENT_FAULT,
+    HEADER_MAP,
+    KEY_FAULT,
+    KEY_ROW,
+    Decoding,
+    add_decoded,
+    find_decoding,
+)
 from onceover.spark.field_path import FieldPath, find_paths
 from onceover.spark.json_value import find_document_fault, list_field_faults, parse_document, read_value, wrap
 from onceover.spark.known_poison import find_reason
 from onceover.spark.plain_json import PLAIN
+from onceover.spark.storable import list_unfit
 from onceover.spark.wire_format import name_framed
 
 MAX_KEY_BYTES = 2000  # PostgreSQL's unique index takes rows of 2,704 bytes
@@ -52,6 +62,7 @@ def interpret(
     - SQL failed: X, SQL too slow: X: of a poison record, as it says
     - unreadable headers: the name of one is not UTF-8, and the contract's SQL uses headers
     - tombstone: the value is null, and the contract does not accept tombstones as records
+    - unparseable key: not of the contract's key format
     - unparseable: not of the contract's compression, not UTF-8 (but for binary), not exactly one CSV row or JSON
       object, or a field that is not exactly a value of its declared type, as `json_fields` says; or in Confluent's wire
       format
@@ -85,8 +96,8 @@ def interpret(
 
 
 def evaluate(contract: Contract, column: str, schemas: SchemaFiles | None = None) -> Callable[[DataFrame], DataFrame]:
-    """Return the value of one column of `name_values` for each record. An action raises Spark's own error where the
-    SQL throws; `interpret` only says that it does."""
+    """Return the value of one column of `name_values` for each record. An action raises Spark's error where the SQL
+    throws."""
 
     def select(records: DataFrame) -> DataFrame:
         checked = analyze_contract(records.sparkSession, contract)
@@ -151,13 +162,14 @@ def _read_text(contract: Contract, payload: Column, plain: Column) -> Column:
 
 def _select_visible(contract: Contract, decoding: Decoding) -> list[Column]:
     """Return all columns that the contract's SQL can see."""
-    stamp = _quote(f"{_CARRIED}kafka_timestamp")
+    stamp, key = _quote(f"{_CARRIED}kafka_timestamp"), _quote(f"{_CARRIED}key").cast("string")
+    key = _quote(f"{_CARRIED}{KEY_ROW}") if decoding.key_reader else key
     return [
         *([_quote(f"{_CARRIED}{HEADER_MAP}").alias(HEADERS)] if decoding.has_headers else []),
         F.lit(contract.topic).alias("kafka_topic"),
         _quote(f"{_CARRIED}kafka_partition").alias("kafka_partition"),
         _quote(f"{_CARRIED}offset").alias("kafka_offset"),
-        _quote(f"{_CARRIED}key").cast("string").alias("key"),
+        key.alias("key"),
         _quote(f"{_OWN}value").alias("value"),
         F.when((stamp >= 0) & (stamp < _YEAR_10000_MS), F.timestamp_millis(stamp)).alias("kafka_timestamp"),
     ]
@@ -182,6 +194,9 @@ def _find_fault(
     if decoding.has_faults:
         broken = _quote(f"{_CARRIED}{DOCUMENT_FAULT}")
         fault = fault.when(broken.isNotNull(), F.concat(F.lit("unparseable: "), broken))
+    if decoding.key_reader:
+        broken = _quote(f"{_CARRIED}{KEY_FAULT}")
+        fault = fault.when(broken.isNotNull(), F.concat(F.lit("unparseable key: "), broken))
     if contract.format == "text":
         fault = fault.when(text.isNull(), "unparseable: not UTF-8")
     if contract.has_json:
@@ -260,7 +275,7 @@ def _find_reason(contract: Contract, checked: CheckedContract) -> Column:
         reason = reason.when(event - contract.skew_ms > stamp, "beyond skew")
     del names["event_ms"]
     for name, shown in names.items():
-        for unfit, why in _check_storable(_get_value(name), checked, name):
+        for unfit, why in list_unfit(_get_value(name), checked.types[name]):
             reason = reason.when(unfit, f"{shown} not storable: {why}")
     texts = [_get_value(f"k_{k.name}") for k in contract.keys if checked.types[f"k_{k.name}"] == StringType()]
     if texts:
@@ -271,18 +286,6 @@ def _find_reason(contract: Contract, checked: CheckedContract) -> Column:
 
 def _get_value(name: str) -> Column:
     return F.col(f"{_OWN}found.{name}.value")
-
-
-def _check_storable(column: Column, checked: CheckedContract, name: str) -> list[tuple[Column, str]]:
-    kind = checked.types[name]
-    if isinstance(kind, StringType):
-        return [(F.contains(column, F.lit("\x00")), "a NUL character"), (~F.is_valid_utf8(column), "not UTF-8")]
-    if isinstance(kind, DateType):
-        return [(~column.between(F.expr("DATE '0001-01-01'"), F.expr("DATE '9999-12-31'")), "outside years 1 to 9999")]
-    if isinstance(kind, TimestampType):
-        first, last = F.expr("TIMESTAMP '0001-01-01 00:00:00Z'"), F.expr("TIMESTAMP '9999-12-31 23:59:59.999999Z'")
-        return [(~column.between(first, last), "outside years 1 to 9999")]
-    return []
 
 
 def _select_added(contract: Contract, checked: CheckedContract) -> list[Column]:

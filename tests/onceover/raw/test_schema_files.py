@@ -18,6 +18,7 @@ from onceover.raw import schema_files
 from onceover.raw.schema_files import SchemaFiles
 
 SCHEMA = '{"type": "string"}'
+GUID = "89791762-2336-4186-9674-299b90a802e2"
 ANSWERS: dict[str, tuple[int, str]] = {
     "/schemas/ids/7": (200, '{"schema": "{\\"type\\": \\"string\\"}"}'),
     "/schemas/ids/8": (200, '{"schema": "syntax = 1", "schemaType": "PROTOBUF"}'),
@@ -25,6 +26,7 @@ ANSWERS: dict[str, tuple[int, str]] = {
     "/schemas/ids/10": (500, '{"error_code": 50001, "message": "no"}'),
     "/schemas/ids/11": (401, '{"error_code": 40101, "message": "who?"}'),
     "/schemas/ids/12": (200, "no JSON"),
+    f"/schemas/guids/{GUID}": (200, '{"schema": "{\\"type\\": \\"string\\"}"}'),
 }
 
 
@@ -76,13 +78,22 @@ def test_schema_is_kept_and_not_asked_for_again(files: SchemaFiles, url: str) ->
     forget()
     assert files.read(7) == SCHEMA
     assert files.ask(url, keep=True).read(7) == SCHEMA
-    assert files.list_ids() == {7}
+    assert files.list_names() == {"7"}
     assert len(Answering.asked) == 1
+
+
+def test_schema_of_a_guid_is_kept_too(files: SchemaFiles, url: str) -> None:
+    assert files.ask(url, keep=True).read(GUID) == SCHEMA
+    forget()
+    assert files.read(GUID) == SCHEMA
+    assert files.list_names() == {GUID}
+    with pytest.raises(UndecodableError, match="schema 89791762-2336-4186-9674-000000000000 is not in the registry"):
+        files.ask(url, keep=True).read("89791762-2336-4186-9674-000000000000")
 
 
 def test_sample_keeps_nothing(files: SchemaFiles, url: str) -> None:
     assert files.ask(url, keep=False).read(7) == SCHEMA
-    assert files.list_ids() == set()
+    assert files.list_names() == set()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +107,7 @@ def test_sample_keeps_nothing(files: SchemaFiles, url: str) -> None:
 def test_what_cannot_be_read_is_for_quarantine(files: SchemaFiles, url: str, schema_id: int, why: str) -> None:
     with pytest.raises(UndecodableError, match=why):
         files.ask(url, keep=True).read(schema_id)
-    assert files.list_ids() == set()
+    assert files.list_names() == set()
 
 
 def test_missing_id_is_not_asked_for_at_each_record(files: SchemaFiles, url: str) -> None:
@@ -157,11 +168,11 @@ def test_credentials_come_from_the_environment(
 
 
 def test_two_processes_keep_the_first_text(files: SchemaFiles, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fetch_late(address: str, schema_id: int, kind: str) -> str:
-        text: Any = registry.fetch_schema(address, schema_id, kind)
+    def fetch_late(address: str, name: int, kind: str) -> str:
+        text: Any = registry.fetch_schema(address, name, kind)
         forget()
         monkeypatch.setattr(schema_files, "fetch_schema", lambda *_: '"int"')
-        assert files.ask(url, keep=True).read(schema_id) == '"int"'
+        assert files.ask(url, keep=True).read(name) == '"int"'
         forget()
         return str(text)
 

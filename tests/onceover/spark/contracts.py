@@ -19,7 +19,7 @@ from onceover.lines.escapes import escape_headers
 from onceover.model.contract import Contract, Key
 from onceover.model.measures import Measure
 from onceover.spark.contract_check import check_contract
-from onceover.spark.decoding import DOCUMENT, DOCUMENT_FAULT, HEADER_MAP, find_decoding
+from onceover.spark.decoding import DOCUMENT, DOCUMENT_FAULT, HEADER_MAP, KEY_FAULT, KEY_ROW, find_decoding
 from onceover.spark.interpret import interpret
 from onceover.spark.plain_json import PLAIN
 
@@ -52,7 +52,7 @@ last_note = { max = "value.note" }
 horizon = "1d"
 skew = "none"
 """
-_DECODED = (HEADER_MAP, DOCUMENT, DOCUMENT_FAULT, PLAIN)
+_DECODED = (HEADER_MAP, DOCUMENT, DOCUMENT_FAULT, KEY_ROW, KEY_FAULT, PLAIN)
 SCHEMA = "kafka_partition int, offset bigint, kafka_timestamp bigint, key binary, headers binary, value binary"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,7 +15,7 @@ from onceover.formats.avro.cursor import PADDING, Cursor
 from onceover.formats.avro.resolution import UnresolvedError, resolve
 from onceover.formats.avro.scalars import TypeReader
 from onceover.formats.avro.schema import AvroSchemaError, parse_schema
-from onceover.formats.framed import HEAD, NOT_FRAMED, Writers, WriterUnknownError
+from onceover.formats.framed import HEAD, NO_GUIDS, NOT_FRAMED, GuidHeader, SchemaName, Writers, WriterUnknownError
 from onceover.formats.undecodable import UndecodableError
 
 
@@ -30,28 +31,31 @@ class AvroReader:
     def type(self) -> pa.StructType:
         return find_row_type(_parse(self.reader))
 
-    def read(self, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-        """Return a row for each of these binary values, and why one is none; both are null of a null. Raises
-        WriterUnknownError."""
+    def read(self, values: pa.Array, guids: Mapping[int, GuidHeader] = NO_GUIDS) -> tuple[pa.Array, pa.Array]:
+        """Return a row for each of these binary values, and why one is none; both are null of a null. `guids` are those
+        that headers name, by row. Raises WriterUnknownError."""
         bounds = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
         data = np.frombuffer(values.buffers()[2] or b"", np.uint8)[: bounds[-1] if len(bounds) else 0]
         data = np.concatenate([data, np.zeros(PADDING, np.uint8)])
         faults = np.full(len(values), None, object)
         starts, ends = bounds[:-1].astype(np.int64), bounds[1:].astype(np.int64)
         present = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-        ids = np.zeros(len(present), np.int64)
+        names = np.zeros(len(values), object)
         if self.writers is not None:
-            is_framed = (ends - starts)[present] >= HEAD
+            is_named = np.isin(present, list(guids))
+            is_framed = ((ends - starts)[present] >= HEAD) & ~is_named
             is_framed[is_framed] = data[starts[present][is_framed]] == 0
-            faults[present[~is_framed]] = NOT_FRAMED
-            present = present[is_framed]
-            head = data[starts[present][:, None] + np.arange(1, HEAD)].astype(np.int64)
-            ids, starts = head @ (256 ** np.arange(HEAD - 2, -1, -1)), starts + HEAD
+            faults[present[~(is_framed | is_named)]] = NOT_FRAMED
+            framed, present = present[is_framed], present[is_framed | is_named]
+            head = data[starts[framed][:, None] + np.arange(1, HEAD)].astype(np.int64)
+            names[framed] = (head @ (256 ** np.arange(HEAD - 2, -1, -1))).astype(object)
+            starts[framed] += HEAD
+            names[list(guids)] = [header.guid for header in guids.values()]
         parts, places = [pa.nulls(1, self.type)], np.zeros(len(values), np.int64)
         size = 1
-        for schema_id in dict.fromkeys(ids.tolist()):
-            rows = present[ids == schema_id]
-            step = self._find_step(schema_id, int(rows[0]))
+        for name in dict.fromkeys(names[present].tolist()):
+            rows = present[names[present] == name]
+            step = self._find_step(name, int(rows[0]))
             if isinstance(step, str):
                 faults[rows] = step
                 continue
@@ -59,23 +63,23 @@ class AvroReader:
             parts.append(step.read(cursor, np.arange(len(rows))))
             cursor.refuse(np.flatnonzero(cursor.at < cursor.end), "bytes behind the Avro value")
             for row, why in cursor.faults.items():
-                faults[rows[row]] = f"schema {schema_id}: {why}" if self.writers is not None else why
+                faults[rows[row]] = f"schema {name}: {why}" if self.writers is not None else why
             places[rows] = np.where(cursor.is_refused, 0, size + np.arange(len(rows)))
             size += len(rows)
         row_of = pa.array(places, mask=places == 0)
         return pa.concat_arrays(parts).take(row_of), pa.array(faults, pa.string())
 
-    def _find_step(self, schema_id: int, row: int) -> TypeReader | str:
+    def _find_step(self, name: SchemaName, row: int) -> TypeReader | str:
         """Return what reads values of that schema, or why none is read."""
         if self.writers is None:
             return _resolve(self.reader, self.reader)
         try:
-            step = _resolve(self.writers.read(schema_id), self.reader)
+            step = _resolve(self.writers.read(name), self.reader)
         except UndecodableError as error:
             return str(error)
         except RegistryAwayError as error:
             raise WriterUnknownError(row, error) from error
-        return f"schema {schema_id}: {step}" if isinstance(step, str) else step
+        return f"schema {name}: {step}" if isinstance(step, str) else step
 
 
 _parse = lru_cache(maxsize=64)(parse_schema)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -15,7 +15,15 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from onceover.errors import RegistryAwayError
-from onceover.formats.framed import HEAD, Writers, WriterUnknownError, read_payload
+from onceover.formats.framed import (
+    HEAD,
+    NO_GUIDS,
+    GuidHeader,
+    SchemaName,
+    Writers,
+    WriterUnknownError,
+    read_payload,
+)
 from onceover.formats.protobuf.fields import TIMESTAMP, find_row_type, is_map, list_differences
 from onceover.formats.protobuf.schema import ProtobufSchemaError, find_by_index, find_message
 from onceover.formats.undecodable import UndecodableError
@@ -38,9 +46,9 @@ class ProtobufReader:
     def type(self) -> pa.StructType:
         return find_row_type(find_message(self.reader, self.message))
 
-    def read(self, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-        """Return a row for each of these binary values, and why one is none; both are null of a null. Raises
-        WriterUnknownError."""
+    def read(self, values: pa.Array, guids: Mapping[int, GuidHeader] = NO_GUIDS) -> tuple[pa.Array, pa.Array]:
+        """Return a row for each of these binary values, and why one is none; both are null of a null. `guids` are those
+        that headers name, by row. Raises WriterUnknownError."""
         descriptor = find_message(self.reader, self.message)
         make, convert = GetMessageClass(descriptor), _find_converter(self.reader, self.message)
         rows: list[Any] = []
@@ -49,7 +57,7 @@ class ProtobufReader:
             row, fault = None, None
             if value.is_valid:
                 try:
-                    row = convert(make.FromString(self._read_message(value.as_py())))
+                    row = convert(make.FromString(self._read_message(value.as_py(), guids.get(number))))
                 except RegistryAwayError as error:
                     raise WriterUnknownError(number, error) from error
                 except DecodeError:
@@ -60,16 +68,17 @@ class ProtobufReader:
             faults.append(fault)
         return pa.array(rows, self.type), pa.array(faults, pa.string())
 
-    def _read_message(self, value: bytes) -> bytes:
+    def _read_message(self, value: bytes, header: GuidHeader | None) -> bytes:
         """Return what follows the schema's ID and the message's place in it."""
         if self.writers is None:
             return value
-        payload, schema_id = read_payload(value), int.from_bytes(value[1:HEAD])
-        index, start = _read_index(payload)
-        fault = _judge(self.writers.read(schema_id), index, self.reader, self.message)
+        name: SchemaName = header.guid if header else int.from_bytes(value[1:HEAD])
+        placed = header.rest if header else read_payload(value)
+        index, start = _read_index(placed)
+        fault = _judge(self.writers.read(name), index, self.reader, self.message)
         if fault is not None:
-            raise UndecodableError(f"schema {schema_id}: {fault}")
-        return payload[start:]
+            raise UndecodableError(f"schema {name}: {fault}")
+        return value if header else placed[start:]
 
 
 def _read_index(payload: bytes) -> tuple[tuple[int, ...], int]:

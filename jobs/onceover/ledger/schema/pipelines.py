@@ -138,12 +138,12 @@ COMMENT ON COLUMN onceover.kafka_partition.unknown_schema IS
 
 CREATE TABLE onceover.writer_schema (
   pipeline text NOT NULL REFERENCES onceover.pipeline,
-  schema_id bigint NOT NULL,
+  schema text NOT NULL,
   met_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   contract_version integer NOT NULL,
   is_read boolean NOT NULL,
   difference text NOT NULL,
-  PRIMARY KEY (pipeline, schema_id)
+  PRIMARY KEY (pipeline, schema)
 );
 COMMENT ON TABLE onceover.writer_schema IS
   'The schemas of a registry that values were written with, and how each differs from the contract''s reader schema.';

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from onceover.formats.avro.values import AvroReader
+from onceover.formats.framed import SchemaName
 
 
 class KnownWriters:
@@ -17,8 +18,9 @@ class KnownWriters:
     def __init__(self, schemas: Mapping[int, str]) -> None:
         self.schemas = schemas
 
-    def read(self, schema_id: int) -> str:
-        return self.schemas[schema_id]
+    def read(self, name: SchemaName) -> str:
+        assert isinstance(name, int)
+        return self.schemas[name]
 
 
 def frame(schema_id: int, data: bytes) -> bytes:

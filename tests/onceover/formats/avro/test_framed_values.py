@@ -14,8 +14,9 @@ from tests.onceover.formats.avro.resolving import make_field, make_one, make_rec
 
 from onceover.errors import RegistryAwayError
 from onceover.formats.avro.values import AvroReader
-from onceover.formats.framed import WriterUnknownError
+from onceover.formats.framed import GuidHeader, SchemaName, WriterUnknownError, find_guids
 from onceover.formats.undecodable import UndecodableError
+from onceover.lines.escapes import escape_headers
 
 INT, LONG, TEXT = make_one("int"), make_one("long"), make_one("string")
 MOST = (1 << 32) - 1
@@ -34,7 +35,10 @@ class SomeWriters(KnownWriters):
     def __len__(self) -> int:
         return 0
 
-    def read(self, schema_id: int) -> str:
+    def read(self, name: SchemaName) -> str:
+        if isinstance(name, str):
+            return LONG
+        schema_id = name
         self.asked.append(schema_id)
         if schema_id in self.schemas:
             return self.schemas[schema_id]
@@ -178,3 +182,27 @@ def test_reason_without_writers_has_no_id() -> None:
 
     assert list_values(rows) == [None, {"v": 1}, None]
     assert faults.to_pylist() == ["Avro cut off", None, "bytes behind the Avro value"]
+
+
+GUID = "89791762-2336-4186-9674-299b90a802e2"
+IN_HEADER = b"\1" + bytes.fromhex(GUID.replace("-", ""))
+
+
+def test_schema_may_be_named_by_a_guid_in_a_header() -> None:
+    """As Confluent's `HeaderSchemaIdSerializer` writes it: 1, and the GUID's 16 bytes."""
+    named = escape_headers((("__value_schema_id", IN_HEADER), ("trace", b"x")))
+    of_key = escape_headers((("__key_schema_id", IN_HEADER),))
+    short = escape_headers((("__value_schema_id", IN_HEADER[:-1]),))
+    other = escape_headers((("__value_schema_id", b"\0" + IN_HEADER[1:]),))
+    twice = escape_headers((("__value_schema_id", b"\1" + bytes(16)), ("__value_schema_id", IN_HEADER)))
+    headers = pa.array([named, of_key, short, other, twice, None, named, named], pa.binary())
+    values = [b"\2", frame(1, b"\4"), frame(1, b"\6"), b"\2", b"\x08", frame(1, b"\2"), None, b"\2\2"]
+
+    guids = find_guids(headers, "value")
+    rows, faults = AvroReader(LONG, SomeWriters({1: INT})).read(pa.array(values, pa.binary()), guids)
+
+    assert {row: header.guid for row, header in guids.items()} == dict.fromkeys((0, 4, 6, 7), GUID)
+    assert list_values(rows) == [{"v": 1}, {"v": 2}, {"v": 3}, None, {"v": 4}, {"v": 1}, None, None]
+    behind = f"schema {GUID}: bytes behind the Avro value"
+    assert faults.to_pylist() == [None, None, None, NO_FRAME, None, None, None, behind]
+    assert find_guids(headers, "key") == {1: GuidHeader(GUID, b"")}

@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from tests.onceover.formats.protobuf.messages import EVENT, draw_event, make_class
 
 from onceover.errors import RegistryAwayError
-from onceover.formats.framed import WriterUnknownError
+from onceover.formats.framed import GuidHeader, SchemaName, WriterUnknownError
 from onceover.formats.protobuf.schema import ProtobufSchemaError, _compile, find_message
 from onceover.formats.protobuf.values import ProtobufReader, explain_difference
 from onceover.formats.undecodable import UndecodableError
@@ -25,12 +25,12 @@ class Schemas:
     def __init__(self, *texts: str) -> None:
         self._texts = texts
 
-    def read(self, schema_id: int) -> str:
-        if schema_id == 99:
+    def read(self, name: SchemaName) -> str:
+        if name == 99:
             raise UndecodableError("schema 99 is not in the registry")
-        if schema_id == 98:
+        if name == 98:
             raise RegistryAwayError("schema 98 is not known yet")
-        return self._texts[schema_id]
+        return self._texts[name if isinstance(name, int) else 0]
 
 
 def read(values: Sequence[bytes | None], reader: ProtobufReader | None = None) -> tuple[list[Any], list[str | None]]:
@@ -168,6 +168,17 @@ def test_frame_names_schema_and_message() -> None:
         "schema 99 is not in the registry",
         None,
     ]
+
+
+def test_guid_in_a_header_has_the_message_s_place() -> None:
+    body = make_class()(a_int32=1).SerializeToString()
+    reader = ProtobufReader(EVENT, "shop.Event", Schemas(EVENT))
+
+    rows, faults = reader.read(
+        pa.array([body, body], pa.binary()), {0: GuidHeader("g", b"\2\2"), 1: GuidHeader("g", b"\0")}
+    )
+
+    assert (rows.to_pylist()[0]["a_int32"], faults.to_pylist()) == (1, [None, "schema g: message 0 is no Event"])
 
 
 def test_first_value_of_an_unknown_schema_is_named() -> None:
