@@ -17,6 +17,7 @@ from onceover.raw.sealed_json import seal, unseal
 from onceover.raw.store import open_store
 
 _NAME: Final = re.compile(r"(0|[1-9][0-9]{0,9}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.json")
+_MOST_READ: Final = 2_000
 _read: dict[tuple[str, int | str], str] = {}
 """What this process has read, by folder and ID or GUID: a file never changes."""
 
@@ -43,6 +44,8 @@ class SchemaFiles:
         UndecodableError if the registry lacks it too, RegistryAwayError if it does not answer."""
         known = (f"{self.address}{self.folder}", name)
         if known not in _read:
+            if len(_read) >= _MOST_READ:
+                _read.clear()
             _read[known] = self._find(name)
         return _read[known]
 

@@ -85,7 +85,7 @@ class AvroReader:
 _parse = lru_cache(maxsize=64)(parse_schema)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _resolve(writer: str, reader: str) -> TypeReader | str:
     try:
         return resolve(parse_schema(writer), _parse(reader))[0]

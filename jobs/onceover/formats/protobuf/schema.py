@@ -60,7 +60,7 @@ def _list_all(messages: Sequence[Descriptor]) -> list[Descriptor]:
     return [*messages, *(each for each in nested if not each.GetOptions().map_entry)]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _load(schema: str) -> list[Descriptor]:
     """Return the message types of the last file, in its order."""
     try:

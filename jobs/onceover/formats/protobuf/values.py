@@ -106,7 +106,7 @@ def _read_number(payload: bytes, at: int) -> tuple[int, int]:
     raise UndecodableError("no message's place behind the schema's ID")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _judge(writer: str, index: tuple[int, ...], reader: str, message: str) -> str | None:
     """Return why the reader does not take that message of the writer's schema, None if it does."""
     try:
