@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from onceover.errors import OnceoverError
 from onceover.formats.avro import values as avro
 from onceover.formats.protobuf import values as protobuf
 from onceover.ledger.catalog import RegisteredPipeline
@@ -35,7 +36,10 @@ class SchemaNews:
             return
         found = []
         for name in sorted(self._schemas.list_names() - self._known):
-            is_read, difference = _explain(self._schemas.read(int(name) if name.isdigit() else name), contract)
+            try:
+                is_read, difference = _explain(self._schemas.read(int(name) if name.isdigit() else name), contract)
+            except OnceoverError as error:  # what needs the schema fails by itself
+                is_read, difference = False, str(error)
             difference = difference[:_LONGEST]
             found.append(WriterSchema(name, is_read, difference))
             fate = "is read" if is_read else "its records go to quarantine"
