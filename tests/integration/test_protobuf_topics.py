@@ -90,9 +90,9 @@ def test_messages_are_read_by_what_wrote_them(lanes: Lanes, registry: str, stack
 
     wrong_id, right_id = int.from_bytes(bad[1:5]), int.from_bytes(first[1:5])
     assert set(lane.reasons().values()) == {
-        "unparseable: no message of Protobuf",
+        f"unparseable: schema {right_id}: not a Protobuf message",
         "unparseable: not in Confluent's wire format",
-        f"unparseable: schema {right_id}: message 0 is no Trip",
+        f"unparseable: schema {right_id}: message shop.Other is no shop.Trip",
         f"unparseable: schema {wrong_id}: field cents: int64 is no sint64",
     }
     expected = {(0.0, "Oslo"): (6, Decimal(35)), (0.0, None): (4, Decimal(10))}

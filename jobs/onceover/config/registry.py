@@ -13,8 +13,12 @@ from onceover.formats.undecodable import UndecodableError
 
 USER_INFO: Final = "ONCEOVER_REGISTRY_USER_INFO"
 """USER:PASSWORD; the name with `_FILE` behind it names a file that holds them."""
-_SECONDS: Final = 5.0
-_NOT_FOUND_FOR: Final = 30.0
+_SECONDS: Final = 3.0
+_NO_SCHEMA: Final = 40403
+"""Confluent's code for an ID or a GUID that the registry does not have."""
+_LARGEST_ID: Final = (1 << 24) - 1
+"""Registries count from 1: a larger one is most likely none at all, and such reasons would be as many as records."""
+_NOT_FOUND_FOR: Final = 300.0
 """Seconds until a registry is asked again for an ID that it did not have: records of it may come by the thousand."""
 _not_found: dict[tuple[str, int | str], float] = {}
 
@@ -44,24 +48,31 @@ def fetch_schema(url: str, name: int | str, kind: str) -> str:
     registry has none that can be read, RegistryAwayError if it does not answer."""
     asked_at = _not_found.get((url, name))
     if asked_at is not None and time.monotonic() < asked_at + _NOT_FOUND_FOR:
-        raise UndecodableError(f"schema {name} is not in the registry")
+        raise _refuse(name)
     from confluent_kafka.schema_registry.error import SchemaRegistryError  # 0.3 s that others need not pay
 
     client = _open(url)
     try:
         schema = client.get_schema(name) if isinstance(name, int) else client.get_schema_by_guid(name)
     except SchemaRegistryError as error:
-        if error.http_status_code != 404:
+        if error.error_code != _NO_SCHEMA:  # a proxy, or a wrong path, answers 404 too
             raise _explain(url, name, f"status {error.http_status_code}") from error
         _not_found[url, name] = time.monotonic()
-        raise UndecodableError(f"schema {name} is not in the registry") from error
+        raise _refuse(name) from error
     except Exception as error:  # the client passes on those of whichever HTTP library it uses
         raise _explain(url, name, type(error).__name__) from error
-    if schema.schema_type != kind.upper() or schema.references:
-        is_other = schema.schema_type != kind.upper()
-        what = f"is of {schema.schema_type}" if is_other else "refers to other subjects' schemas"
+    found = (schema.schema_type or "AVRO").lower()
+    if not isinstance(schema.schema_str, str) or not schema.schema_str:
+        raise _explain(url, name, "an answer without a schema")
+    if found != kind or schema.references:
+        what = f"is one of {found}" if found != kind else "refers to other subjects' schemas"
         raise UndecodableError(f"schema {name} {what}")
-    return str(schema.schema_str)
+    return schema.schema_str
+
+
+def _refuse(name: int | str) -> UndecodableError:
+    is_large = isinstance(name, int) and name > _LARGEST_ID
+    return UndecodableError(f"schema {'with an ID of 32 bits' if is_large else name} is not in the registry")
 
 
 def _explain(url: str, name: int | str, why: str) -> RegistryAwayError:

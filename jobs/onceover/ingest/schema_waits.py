@@ -20,8 +20,8 @@ from onceover.model.stopped_range import StopCause, StoppedRange
 from onceover.raw.schema_files import SchemaFiles
 
 log = logging.getLogger(__name__)
-AGAIN_SECONDS: Final = 5.0
-"""Until the registry is asked again."""
+AGAIN_SECONDS: Final = 15.0
+"""Until the registry is asked again, which takes 3 where it hangs, while nothing else is read."""
 _PLACE: Final = re.compile(r"Kafka partition (\d+), offset (\d+) waits: (schema \S+ [^\n]{1,400})")
 _SCHEMA: Final = re.compile(r"schema (?:(\d+)|(\S+)) ")
 
@@ -36,16 +36,18 @@ class SchemaWaits:
 
     def look(self, facts: TopicFacts, at: Mapping[int, int]) -> None:
         """End what the registry now knows, and what reading, which continues at `at`, has passed."""
-        waiting, is_due = [], monotonic() >= self._asked_at + AGAIN_SECONDS
+        waiting, was_due = [], monotonic() >= self._asked_at + AGAIN_SECONDS
+        is_due = was_due
         for each in list_stopped(self._connection, self._epoch.pipeline, StopCause.UNKNOWN_SCHEMA):
             source = each.offsets.source
             is_held = source.generation == facts.generation and at.get(source.kafka_partition, 0) <= each.offsets.start
             if is_held and not (is_due and self._is_known(each.why)):
                 waiting.append(each.offsets)
+                is_due = False  # what does not answer once is not asked for the others
             else:
                 log.info("%s goes on", source)
                 end_stopped(self._connection, self._epoch.pipeline, StopCause.UNKNOWN_SCHEMA, source)
-        if is_due and waiting:
+        if was_due and waiting:
             self._asked_at = monotonic()
         self.stopped = StoppedPartitions.at(waiting, at)
 

@@ -6,17 +6,20 @@ A schema is kept before the first line whose value it wrote, so that repairs nee
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, Self
 
 from onceover.config.registry import fetch_schema
 from onceover.errors import BusyError, TerminalError
 from onceover.formats.undecodable import UndecodableError
 from onceover.raw.sealed_json import seal, unseal
-from onceover.raw.store import open_store
+from onceover.raw.store import RawStore, open_store
 
 _NAME: Final = re.compile(r"(0|[1-9][0-9]{0,9}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.json")
+_REMEDY: Final = (
+    "put it back from a backup; or move it away, and ingest asks the registry when a record of that schema comes again"
+)
 _MOST_READ: Final = 2_000
 _read: dict[tuple[str, int | str], str] = {}
 """What this process has read, by folder and ID or GUID: a file never changes."""
@@ -51,27 +54,34 @@ class SchemaFiles:
 
     def list_names(self) -> set[str]:
         """Return the IDs and GUIDs of all schemas in the folder."""
-        names = (_NAME.fullmatch(name) for name, _ in open_store(self.address).list_files(self.folder))
+        names = (_NAME.fullmatch(name) for name, _ in _open(self.address).list_files(self.folder))
         return {name[1] for name in names if name}
 
     def _find(self, name: int | str) -> str:
-        path, files = f"{self.folder}/{name}.json", open_store(self.address)
+        path, files = f"{self.folder}/{name}.json", _open(self.address)
         content = files.read(path)
         if content is None:
             if self.may_miss:
                 raise UndecodableError(f"schema {name} is not in raw")
             if not self.registry:
-                raise TerminalError(f"{path} is missing: put it back from a backup")
+                raise TerminalError(f"{path} is missing: {_REMEDY}")
             text = fetch_schema(self.registry, name, self.kind)
-            if not self.keeps:
+            try:
+                if self.keeps:
+                    files.create(path, seal({"id": name, "schema": text}))
                 return text
-            with suppress(BusyError):  # another task has just written it
-                files.create(path, seal({"id": name, "schema": text}))
-            content = files.read(path) or b""
+            except BusyError:  # another task has just written it
+                content = files.read(path) or b""
         try:
             values = unseal(content)
             if values["id"] != name or not isinstance(values["schema"], str):
                 raise ValueError("of another ID")
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise TerminalError(f"{path} is not as it was written: put it back from a backup") from error
+            raise TerminalError(f"{path} is not as it was written: {_REMEDY}") from error
         return str(values["schema"])
+
+
+@lru_cache(maxsize=8)
+def _open(address: str) -> RawStore:
+    """Return the store, opened once in this process."""
+    return open_store(address)

@@ -26,6 +26,12 @@ ANSWERS: dict[str, tuple[int, str]] = {
     "/schemas/ids/10": (500, '{"error_code": 50001, "message": "no"}'),
     "/schemas/ids/11": (401, '{"error_code": 40101, "message": "who?"}'),
     "/schemas/ids/12": (200, "no JSON"),
+    "/schemas/ids/13": (200, "{}"),
+    "/schemas/ids/14": (200, '{"schema": 5}'),
+    "/schemas/ids/15": (200, '{"schema": ""}'),
+    "/schemas/ids/16": (404, "<html>not found</html>"),
+    "/schemas/ids/17": (404, '{"error_code": 404, "message": "HTTP 404 Not Found"}'),
+    "/schemas/ids/18": (200, '{"schema": "\\"int\\"", "schemaType": null}'),
     f"/schemas/guids/{GUID}": (200, '{"schema": "{\\"type\\": \\"string\\"}"}'),
 }
 
@@ -91,6 +97,10 @@ def test_schema_of_a_guid_is_kept_too(files: SchemaFiles, url: str) -> None:
         files.ask(url, keep=True).read("89791762-2336-4186-9674-000000000000")
 
 
+def test_type_that_is_not_said_is_avro(files: SchemaFiles, url: str) -> None:
+    assert files.ask(url, keep=True).read(18) == '"int"'
+
+
 def test_sample_keeps_nothing(files: SchemaFiles, url: str) -> None:
     assert files.ask(url, keep=False).read(7) == SCHEMA
     assert files.list_names() == set()
@@ -100,7 +110,9 @@ def test_sample_keeps_nothing(files: SchemaFiles, url: str) -> None:
     ("schema_id", "why"),
     [
         (99, "schema 99 is not in the registry"),
-        (8, "schema 8 is of PROTOBUF"),
+        ((1 << 24) - 1, "schema 16777215 is not in the registry"),
+        (1 << 24, "schema with an ID of 32 bits is not in the registry"),
+        (8, "schema 8 is one of protobuf"),
         (9, "schema 9 refers to other subjects' schemas"),
     ],
 )
@@ -117,10 +129,11 @@ def test_missing_id_is_not_asked_for_at_each_record(files: SchemaFiles, url: str
     assert len(Answering.asked) == 1
 
 
-@pytest.mark.parametrize("schema_id", [10, 11, 12])
+@pytest.mark.parametrize("schema_id", [10, 11, 12, 13, 14, 15, 16, 17])
 def test_other_answers_make_records_wait(files: SchemaFiles, url: str, schema_id: int) -> None:
     with pytest.raises(RegistryAwayError, match=f"schema {schema_id} is not known yet"):
         files.ask(url, keep=True).read(schema_id)
+    assert files.list_names() == set()
 
 
 def test_registry_that_is_gone_makes_records_wait(files: SchemaFiles) -> None:

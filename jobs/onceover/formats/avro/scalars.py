@@ -157,7 +157,7 @@ class Decimal:
             number = int.from_bytes(cursor.data[starts[row] : ends[row]].tobytes(), signed=True)
             fits[row] = abs(number) < 10**self.type.precision
         fits &= lengths > 0
-        cursor.refuse(rows[~fits], f"field {self.path}: no {self.type.precision} digits")
+        cursor.refuse(rows[~fits], f"field {self.path}: not 1 to {self.type.precision} digits")
         digits[~fits] = 0
         return pa.Array.from_buffers(self.type, len(rows), [None, pa.py_buffer(np.ascontiguousarray(digits))])
 

@@ -53,8 +53,11 @@ class AvroReader:
             names[list(guids)] = [header.guid for header in guids.values()]
         parts, places = [pa.nulls(1, self.type)], np.zeros(len(values), np.int64)
         size = 1
-        for name in dict.fromkeys(names[present].tolist()):
-            rows = present[names[present] == name]
+        of_name: dict[SchemaName, list[int]] = {}
+        for row, name in zip(present.tolist(), names[present].tolist(), strict=True):
+            of_name.setdefault(name, []).append(row)
+        for name, of_one in of_name.items():
+            rows = np.array(of_one)
             step = self._find_step(name, int(rows[0]))
             if isinstance(step, str):
                 faults[rows] = step

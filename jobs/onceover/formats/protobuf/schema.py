@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 from base64 import b64decode
 from collections.abc import Sequence
@@ -22,6 +24,7 @@ KINDS: Final = {
 }
 """Protobuf's names of the types of fields."""
 _FILE: Final = "schema.proto"
+_SECONDS: Final = 30
 _KNOWN: Final = str(Path(protoc.__file__).parent / "_proto")  # google/protobuf/timestamp.proto and its like
 
 
@@ -90,10 +93,19 @@ def _list_files(schema: str) -> list[FileDescriptorProto]:
 
 
 def _compile(text: str) -> list[FileDescriptorProto]:
+    """Return the text's file, after those that it imports. In a process of its own, which may die of the text."""
     with tempfile.TemporaryDirectory(prefix="onceover-proto-") as folder:
-        file, made = Path(folder, _FILE), Path(folder, "set")
-        file.write_text(text)
-        includes = [f"-I{folder}", f"-I{_KNOWN}"]
-        if protoc.main(["protoc", *includes, "--include_imports", f"--descriptor_set_out={made}", str(file)]):
-            raise ProtobufSchemaError("protoc does not compile it; a file that imports others needs a descriptor set")
+        Path(folder, _FILE).write_text(text)
+        made = Path(folder, "set")
+        options = [f"-I{folder}", f"-I{_KNOWN}", "--include_imports", f"--descriptor_set_out={made}", _FILE]
+        command = [sys.executable, "-m", "grpc_tools.protoc", *options]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False, cwd=folder)
+        except subprocess.TimeoutExpired as error:
+            raise ProtobufSchemaError(f"protoc does not compile it within {_SECONDS} s") from error
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").rpartition(f"/{_FILE}:")[2].splitlines()
+            why = f"protoc: line {said[0][:200].rstrip('.')}" if said else "protoc does not compile it"
+            hint = "; a file that imports others needs a descriptor set" if "Import" in why else ""
+            raise ProtobufSchemaError(f"{why}{hint}")
         return list(FileDescriptorSet.FromString(made.read_bytes()).file)

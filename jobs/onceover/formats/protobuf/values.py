@@ -26,9 +26,12 @@ from onceover.formats.framed import (
 )
 from onceover.formats.protobuf.fields import TIMESTAMP, find_row_type, is_map, list_differences
 from onceover.formats.protobuf.schema import ProtobufSchemaError, find_by_index, find_message
-from onceover.formats.undecodable import UndecodableError
+from onceover.formats.undecodable import LARGEST, UndecodableError
 
-_NO_MESSAGE: Final = "no message of Protobuf"
+_NO_MESSAGE: Final = "not a Protobuf message"
+_NO_INDEX: Final = "no message index behind the schema's ID"
+_MOST_ITEMS: Final = 16_384
+"""Items of a repeated field or a map: each becomes an object of Python."""
 _MOST_INDEXES: Final = 32
 _LAST_SECOND: Final = (1 << 63) // 1_000_000 - 1
 
@@ -54,31 +57,34 @@ class ProtobufReader:
         rows: list[Any] = []
         faults: list[str | None] = []
         for number, value in enumerate(values):
-            row, fault = None, None
+            row, fault, of_schema = None, None, ""
             if value.is_valid:
                 try:
-                    row = convert(make.FromString(self._read_message(value.as_py(), guids.get(number))))
+                    of_schema, data = self._read_message(value.as_py(), guids.get(number))
+                    row = convert(make.FromString(data))
                 except RegistryAwayError as error:
                     raise WriterUnknownError(number, error) from error
                 except DecodeError:
-                    fault = _NO_MESSAGE
+                    fault = of_schema + _NO_MESSAGE
                 except UndecodableError as error:
-                    fault = str(error)
+                    fault = of_schema + str(error)
             rows.append(row)
             faults.append(fault)
         return pa.array(rows, self.type), pa.array(faults, pa.string())
 
-    def _read_message(self, value: bytes, header: GuidHeader | None) -> bytes:
-        """Return what follows the schema's ID and the message's place in it."""
+    def _read_message(self, value: bytes, header: GuidHeader | None) -> tuple[str, bytes]:
+        """Return the schema's name for reasons, and what follows its ID and the message's place in it."""
+        if len(value) > LARGEST:
+            raise UndecodableError(f"more than {LARGEST >> 20} MiB of Protobuf")
         if self.writers is None:
-            return value
+            return "", value
         name: SchemaName = header.guid if header else int.from_bytes(value[1:HEAD])
         placed = header.rest if header else read_payload(value)
         index, start = _read_index(placed)
         fault = _judge(self.writers.read(name), index, self.reader, self.message)
         if fault is not None:
             raise UndecodableError(f"schema {name}: {fault}")
-        return value if header else placed[start:]
+        return f"schema {name}: ", value if header else placed[start:]
 
 
 def _read_index(payload: bytes) -> tuple[tuple[int, ...], int]:
@@ -86,7 +92,7 @@ def _read_index(payload: bytes) -> tuple[tuple[int, ...], int]:
     their count, or a zero for the first message."""
     count, at = _read_number(payload, 0)
     if not 0 <= count <= _MOST_INDEXES:
-        raise UndecodableError("no message's place behind the schema's ID")
+        raise UndecodableError(_NO_INDEX)
     index = []
     for _ in range(count):
         place, at = _read_number(payload, at)
@@ -103,7 +109,7 @@ def _read_number(payload: bytes, at: int) -> tuple[int, int]:
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             return number >> 1 ^ -(number & 1), at + shift // 7 + 1
-    raise UndecodableError("no message's place behind the schema's ID")
+    raise UndecodableError(_NO_INDEX)
 
 
 @lru_cache(maxsize=2048)
@@ -114,8 +120,9 @@ def _judge(writer: str, index: tuple[int, ...], reader: str, message: str) -> st
     except ProtobufSchemaError as error:
         return str(error)
     wanted = find_message(reader, message)
-    if written is None or written.name != wanted.name:
-        return f"message {'.'.join(map(str, index))} is no {wanted.name}"
+    if written is None or written.full_name != wanted.full_name:
+        named = written.full_name if written else ".".join(map(str, index))
+        return f"message {named} is no {wanted.full_name}"
     return next((what for is_read, what in list_differences(written, wanted) if not is_read), None)
 
 
@@ -161,11 +168,17 @@ def _make_converter(descriptor: Descriptor) -> Callable[[Any], Any]:
 
 
 def _make_getter(field: FieldDescriptor) -> Callable[[Any], Any]:
-    if is_map(field):
-        of_value = _make_single(field.message_type.fields_by_name["value"])
-        return lambda items: [(key, of_value(items[key])) for key in items]
-    of_one = _make_single(field)
-    return (lambda items: list(map(of_one, items))) if field.is_repeated else of_one
+    if not field.is_repeated:
+        return _make_single(field)
+    keyed = is_map(field)
+    of_one = _make_single(field.message_type.fields_by_name["value"] if keyed else field)
+
+    def get(items: Any) -> list[Any]:
+        if len(items) > _MOST_ITEMS:
+            raise UndecodableError(f"field {field.name}: more than {_MOST_ITEMS} items")
+        return [(key, of_one(items[key])) for key in items] if keyed else list(map(of_one, items))
+
+    return get
 
 
 def _make_single(field: FieldDescriptor) -> Callable[[Any], Any]:

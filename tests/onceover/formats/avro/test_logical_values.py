@@ -67,7 +67,7 @@ def test_decimal_of_too_many_digits_is_refused(precision: int) -> None:
     rows, reasons = read(values, make_one(kind))
 
     assert [row and row["v"] for row in rows] == [Decimal(each) if abs(each) <= most else None for each in digits]
-    assert reasons == [None if abs(each) <= most else f"field v: no {precision} digits" for each in digits]
+    assert reasons == [None if abs(each) <= most else f"field v: not 1 to {precision} digits" for each in digits]
 
 
 @pytest.mark.parametrize(

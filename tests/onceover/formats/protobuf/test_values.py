@@ -65,19 +65,19 @@ def test_mutated_bytes_spoil_no_other_value() -> None:
 
     assert rows[1::2] == [wanted] * (len(values) // 2)
     assert set(faults[1::2]) == {None}
-    assert {fault for fault in faults if fault} >= {"no message of Protobuf"}
+    assert {fault for fault in faults if fault} >= {"not a Protobuf message"}
     assert all((row is None) != (fault is None) for row, fault in zip(rows, faults, strict=True))
 
 
 @pytest.mark.parametrize(
     ("value", "fault"),
     [
-        (b"\xff", "no message of Protobuf"),
+        (b"\xff", "not a Protobuf message"),
         (b"\x0a\x01x", "field a_int32: of another type"),
-        (b"\x92\x01\x04\x0a\x02\xff", "no message of Protobuf"),
+        (b"\x92\x01\x04\x0a\x02\xff", "not a Protobuf message"),
         (b"\x92\x01\x02\x08\x01", "field data: of another type"),
         (b"\x78\x05", "field a_color: a number that the reader's enum lacks"),
-        (b"\x6a\x01\xff", "no message of Protobuf"),
+        (b"\x6a\x01\xff", "not a Protobuf message"),
         (b"\x8a\x01\x0c\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x00", "no timestamp"),
         (b"\x8a\x01\x0b\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "no timestamp"),
     ],
@@ -155,11 +155,11 @@ def test_frame_names_schema_and_message() -> None:
     rows, faults = read(values, ProtobufReader(EVENT, "shop.Event", Schemas(EVENT)))
 
     assert rows[0]["a_int32"] == 1
-    place = "no message's place behind the schema's ID"
+    place = "no message index behind the schema's ID"
     assert faults == [
         None,
-        "schema 0: message 0 is no Event",
-        "schema 0: message 1.0 is no Event",
+        "schema 0: message shop.Other is no shop.Event",
+        "schema 0: message shop.Event.Inner is no shop.Event",
         place,
         place,
         place,
@@ -178,7 +178,10 @@ def test_guid_in_a_header_has_the_message_s_place() -> None:
         pa.array([body, body], pa.binary()), {0: GuidHeader("g", b"\2\2"), 1: GuidHeader("g", b"\0")}
     )
 
-    assert (rows.to_pylist()[0]["a_int32"], faults.to_pylist()) == (1, [None, "schema g: message 0 is no Event"])
+    assert (rows.to_pylist()[0]["a_int32"], faults.to_pylist()) == (
+        1,
+        [None, "schema g: message shop.Other is no shop.Event"],
+    )
 
 
 def test_first_value_of_an_unknown_schema_is_named() -> None:
@@ -203,7 +206,7 @@ def test_schema_may_be_a_set_or_what_python_registers() -> None:
     ("schema", "message", "what"),
     [
         ("", "", "it has no message"),
-        ("message A {", "", "protoc does not compile it"),
+        ("message A {", "", "protoc: line 1:12: Reached end of input in message definition"),
         ('syntax = "proto3"; import "other.proto"; message A { int32 x = 1; }', "", "needs a descriptor set"),
         ("base64:AAAA", "", "neither the text of a .proto file nor a descriptor set"),
         ("base64:", "", "neither the text of a .proto file nor a descriptor set"),
@@ -223,3 +226,44 @@ def test_schema_may_be_a_set_or_what_python_registers() -> None:
 def test_schema_that_sql_cannot_see_says_why(schema: str, message: str, what: str) -> None:
     with pytest.raises(ProtobufSchemaError, match=what.replace(".", r"\.").replace("(", r"\(")):
         _ = ProtobufReader(schema, message).type
+
+
+NESTED = 'syntax = "proto3"; package shop; message A { message Event { int32 a_int32 = 1; } }'
+
+
+@pytest.mark.parametrize(
+    ("writer", "index", "named"),
+    [
+        (EVENT.replace("package shop", "package store"), b"\2\2", "store.Event"),
+        (NESTED, b"\4\0\0", "shop.A.Event"),
+        (EVENT, b"\2\x08", "4"),
+        (EVENT, b"\2\1", "-1"),
+    ],
+)
+def test_message_of_another_full_name_is_refused(writer: str, index: bytes, named: str) -> None:
+    _, faults = read([b"\0\0\0\0\0" + index], ProtobufReader(EVENT, "shop.Event", Schemas(writer)))
+    assert faults == [f"schema 0: message {named} is no shop.Event"]
+
+
+def test_reason_of_a_framed_value_names_its_schema() -> None:
+    frame = b"\0\0\0\0\0\2\2"
+    _, faults = read([frame + b"\xff", frame + b"\x78\5"], ProtobufReader(EVENT, "shop.Event", Schemas(EVENT)))
+    enum = "field a_color: a number that the reader's enum lacks"
+    assert faults == ["schema 0: not a Protobuf message", f"schema 0: {enum}"]
+
+
+def test_items_and_bytes_of_a_value_are_bounded() -> None:
+    numbers, more = (make_class()(numbers=[0] * count).SerializeToString() for count in (16_384, 16_385))
+    deep = b"\x92\1\x82\x80\2" + b"\x12\0" * 16_385
+    large = b"\x72\x80\x80\x80\2" + bytes(4 << 20)
+
+    rows, faults = read([numbers, more, deep, large, b""])
+
+    assert len(rows[0]["numbers"]) == 16_384
+    assert faults == [
+        None,
+        "field numbers: more than 16384 items",
+        "field deep: more than 16384 items",
+        "more than 4 MiB of Protobuf",
+        None,
+    ]
