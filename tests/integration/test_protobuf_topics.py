@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -13,6 +14,7 @@ from tests.integration.events import NOON_MS
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import minutes, replay
 
+from onceover.config.endpoints import address
 from onceover.formats.protobuf.schema import find_message
 from onceover_local.stack import Stack
 
@@ -105,3 +107,31 @@ def test_messages_are_read_by_what_wrote_them(lanes: Lanes, registry: str, stack
         assert lane.audit(minutes(0, 5))["equal"]
     finally:
         stack.start_part("registry")
+
+
+@pytest.mark.rare
+def test_fields_repeated_by_the_million_stop_nothing(lanes: Lanes) -> None:
+    lane = lanes(TRIPS.replace('wire_format = "confluent"', ""))
+    lane.toml.with_suffix(".proto").write_text(
+        PROTO.replace("int64 cents = 3;", "int64 cents = 3; repeated Other o = 4;")
+    )
+    good = b"\x0a\x06\x08" + encode_varint(NOON_MS // 1000) + b"\x18\x02"
+    producer = Producer(
+        {"bootstrap.servers": address("kafka"), "message.max.bytes": 32 << 20, "compression.type": "gzip"}
+    )
+    for size in (1 << 20, 4 << 20, 18 << 20, 18 << 20):
+        for value in (good, good + b"\x22\0" * (size // 2 - 16)):
+            producer.produce(lane.topic, value, partition=0)
+        assert producer.flush(30) == 0
+    lane.ingest()
+
+    assert sorted(lane.reasons().values()) == [
+        *["unparseable: field o: more than 16384 items"] * 2,
+        *["unparseable: more than 4 MiB of Protobuf"] * 2,
+    ]
+    assert lane.aggregates() == {(0.0, None): (4, Decimal(4))}
+
+
+def encode_varint(number: int) -> bytes:
+    low = [number >> shift & 0x7F for shift in range(0, number.bit_length(), 7)]
+    return bytes([*(each | 0x80 for each in low[:-1]), low[-1]])
