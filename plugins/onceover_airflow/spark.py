@@ -76,7 +76,7 @@ def kill_family(pid: int) -> list[int]:
     """Kill a process and its descendants, as spark-submit's JVM leaves its Python driver behind. Returns the pids."""
     try:
         parent = psutil.Process(pid)
-        family = [*parent.children(recursive=True), parent]
+        family = [parent, *parent.children(recursive=True)]  # a parent that sees its child die may end well
     except psutil.NoSuchProcess:
         return []
     killed = []
