@@ -164,6 +164,17 @@ def test_kill_of_an_ended_process_does_nothing() -> None:
     assert kill_family(done.pid) == []
 
 
+def test_parent_is_killed_before_its_child(submitted: Path) -> None:
+    """One that saw its child die might end as if all were well."""
+    parent = subprocess.Popen([sys.executable.replace("python", "spark-submit")])
+    wait_for((submitted / "pids").exists, 20, "the child")
+    pids = [int(pid) for pid in (submitted / "pids").read_text().split()]
+
+    assert kill_family(parent.pid) == pids
+    assert parent.wait() == -9
+    assert gone(pids)
+
+
 def gone(pids: list[int]) -> bool:
     """Whether the processes have ended; one whose new parent has not collected it yet has ended too."""
     alive = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
