@@ -160,7 +160,7 @@ class _FormatBench:
 def run() -> tuple[list[Row], list[str]]:
     """Return rows for `bench.table.show`, and notes to print below them."""
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--master local[2] --driver-memory 4g pyspark-shell")
-    # Each change of the topic makes a worker new clients, 25 MB that malloc does not give back: of 30, its limit is met.
+    # A new topic makes a worker new clients, 25 MB that malloc does not give back: of some 25, its limit is met.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     records = QUICK_RECORDS if os.environ.get("BENCH") == "quick" else RECORDS
     spark = build("bench formats")
