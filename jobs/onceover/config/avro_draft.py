@@ -27,8 +27,8 @@ class AvroSample:
 
 
 def read_sample(values: Sequence[bytes], find_schema: Callable[[int], str]) -> AvroSample:
-    """Read values in Confluent's wire format by the schema with the largest ID. A value that is
-    in another format has no object. Raises as `find_schema`."""
+    """Read values in Confluent's wire format by the schema with the largest ID. A value in another format has no
+    object. Raises as `find_schema`."""
     ids = [int.from_bytes(value[1:5]) if len(value) >= 5 and value[0] == 0 else -1 for value in values]
     newest = max(ids)
     text = find_schema(newest)

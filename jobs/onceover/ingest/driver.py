@@ -47,10 +47,9 @@ from onceover.ingest.unreadable_ranges import UnreadableRanges
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger import batches, drivers, landed_offsets
-from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, DatabaseError
-from onceover.ledger.frontiers import advance_watermark
+from onceover.ledger.frontiers import advance_watermark, read_progress
 from onceover.ledger.log_limits import list_hidden
 from onceover.ledger.read_again import ReadAgain, finish
 from onceover.ledger.root import OwnedRoot
@@ -279,13 +278,11 @@ class Ingest:
         *,
         append_seconds: float = 0.0,
     ) -> Progress:
-        waits = (self._policy.allowed_lateness_ms, self._policy.idle_after_ms)
-        lateness, idle = (timedelta(milliseconds=wait) for wait in waits)
+        connection, epoch, policy = self._connection, self._epoch, self._policy
+        lateness, idle = (timedelta(milliseconds=ms) for ms in (policy.allowed_lateness_ms, policy.idle_after_ms))
         seen_ago = timedelta(seconds=time.monotonic() - self._seen_at)
-        moment, every = advance_watermark(
-            self._connection, self._epoch, facts.generation, lateness, idle, seen_ago=seen_ago
-        )
-        frontiers = ledger_frontiers.read_progress(self._connection, self._epoch.pipeline, facts.generation)
+        moment, every = advance_watermark(connection, epoch, facts.generation, lateness, idle, seen_ago=seen_ago)
+        frontiers = read_progress(connection, epoch.pipeline, facts.generation)
         return Progress(
             batch_id=batch_id,
             records=sum(piece.digest.records for piece in read),
@@ -297,7 +294,7 @@ class Ingest:
             lag={p.kafka_partition: max(0, facts.log_end(p.kafka_partition) - to) for p, (_, to) in frontiers.items()},
             watermark=moment,
             every_window_closed=every,
-            open_windows=count_open_windows(self._connection, self._epoch.pipeline),
-            hidden=list_hidden(self._connection, self._epoch.pipeline, facts.generation),
+            open_windows=count_open_windows(connection, epoch.pipeline),
+            hidden=list_hidden(connection, epoch.pipeline, facts.generation),
             searched=self._suspects.stopped.ranges,
         )

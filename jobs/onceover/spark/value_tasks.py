@@ -7,6 +7,7 @@ files -> a row for each line, with its record, unit by unit -> the SQL of the co
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -35,74 +36,59 @@ _ERROR: Final = "error"
 _ROWS: Final = pa.schema([("window_ms", pa.int64()), (_ERROR, pa.string()), *SCHEMA])
 
 
-def fold_by_value(
-    spark: SparkSession,
-    address: str,
-    files: Sequence[WindowFile],
-    contracts: Contracts,
-    columns: LineColumns,
-    schemas: SchemaFiles | None,
-) -> DataFrame:
-    """Return what `fold_files` does, by the VALUE of all records."""
-    rows = _evaluate(spark, address, files, contracts, columns, schemas, whole=False).drop("line")
-    planned = spark.sparkContext.broadcast(
-        ({file.window_ms: file.accounts for file in files}, columns.formats.schema, columns.grouping)
-    )
+@dataclass(frozen=True, slots=True)
+class ValueTasks:
+    """Folds windows of one pipeline by the VALUE of all records, from their files in the raw store at that address;
+    `schemas` are as `interpret` takes them."""
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        accounts, typed, grouping = planned.value
-        windows = (
-            group_units(window_ms, (_type(unit, typed) for unit in folded), grouping)
-            for window_ms, folded in _fold(batches, accounts)
+    spark: SparkSession
+    address: str
+    contracts: Contracts
+    columns: LineColumns
+    schemas: SchemaFiles | None
+
+    def fold(self, files: Sequence[WindowFile]) -> DataFrame:
+        """Return what `fold_files` does."""
+        rows = self._evaluate(files, whole=False).drop("line")
+        planned = self.spark.sparkContext.broadcast(
+            ({file.window_ms: file.accounts for file in files}, self.columns.formats.schema, self.columns.grouping)
         )
-        yield from make_batches(windows, grouping)
 
-    return rows.mapInArrow(run, make_schema(columns))
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            accounts, typed, grouping = planned.value
+            windows = (
+                group_units(window_ms, (_type(unit, typed) for unit in folded), grouping)
+                for window_ms, folded in _fold(batches, accounts)
+            )
+            yield from make_batches(windows, grouping)
 
+        return rows.mapInArrow(run, make_schema(self.columns))
 
-def select_lines_by_value(
-    spark: SparkSession,
-    address: str,
-    files: Sequence[WindowFile],
-    contracts: Contracts,
-    columns: LineColumns,
-    schemas: SchemaFiles | None,
-) -> DataFrame:
-    """Return what `select_lines` does, by the VALUE of all records."""
-    rows = _evaluate(spark, address, files, contracts, columns, schemas, whole=True).drop(*columns.types.names)
-    planned = spark.sparkContext.broadcast({file.window_ms: file.accounts for file in files})
+    def select_lines(self, files: Sequence[WindowFile]) -> DataFrame:
+        """Return what the function `select_lines` does."""
+        rows = self._evaluate(files, whole=True).drop(*self.columns.types.names)
+        planned = self.spark.sparkContext.broadcast({file.window_ms: file.accounts for file in files})
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for window_ms, folded in _fold(batches, planned.value):
-            for unit in folded:
-                yield from list_lines(unit, window_ms)
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for window_ms, folded in _fold(batches, planned.value):
+                for unit in folded:
+                    yield from list_lines(unit, window_ms)
 
-    return rows.mapInArrow(run, LINE)
+        return rows.mapInArrow(run, LINE)
 
-
-def _evaluate(
-    spark: SparkSession,
-    address: str,
-    files: Sequence[WindowFile],
-    contracts: Contracts,
-    columns: LineColumns,
-    schemas: SchemaFiles | None,
-    *,
-    whole: bool,
-) -> DataFrame:
-    """Return window_ms, _ERROR, what `make_rows` gives but for the records, EVALUATED and the columns that VALUE gives,
-    in order."""
-    run = partial(_read_rows, unit_bytes=disjoint_units.UNIT_BYTES, whole=whole)
-    rows = run_tasks(spark, address, files, run, from_arrow_schema(_ROWS))
-    rows = rows.select(
-        "*",
-        F.lit(None).cast("bigint").alias(EVALUATED),
-        *(F.lit(None).cast(field.dataType).alias(field.name) for field in columns.types),
-    )
-    count = len(contracts.versions)
-    for version in _list_versions(files, count):
-        rows = _evaluate_version(rows, contracts, version, columns.types.names, schemas)
-    return rows.drop("place", "kafka_partition", *VALUE_FIELDS)
+    def _evaluate(self, files: Sequence[WindowFile], *, whole: bool) -> DataFrame:
+        """Return window_ms, _ERROR, what `make_rows` gives but for the records, EVALUATED and the columns that VALUE
+        gives, in order."""
+        run = partial(_read_rows, unit_bytes=disjoint_units.UNIT_BYTES, whole=whole)
+        rows = run_tasks(self.spark, self.address, files, run, from_arrow_schema(_ROWS))
+        rows = rows.select(
+            "*",
+            F.lit(None).cast("bigint").alias(EVALUATED),
+            *(F.lit(None).cast(field.dataType).alias(field.name) for field in self.columns.types),
+        )
+        for version in _list_versions(files, len(self.contracts.versions)):
+            rows = _evaluate_version(rows, self.contracts, version, self.columns.types.names, self.schemas)
+        return rows.drop("place", "kafka_partition", *VALUE_FIELDS)
 
 
 def _evaluate_version(

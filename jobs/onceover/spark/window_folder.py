@@ -19,7 +19,7 @@ from onceover.model.contract import Contracts
 from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.fold_tasks import SUMMARY, fold_files, read_outcomes, select_lines
 from onceover.spark.line_columns import LineColumns
-from onceover.spark.value_tasks import fold_by_value, select_lines_by_value
+from onceover.spark.value_tasks import ValueTasks
 from onceover.spark.window_reading import WindowFile
 
 
@@ -63,8 +63,8 @@ class WindowFolder:
     def __init__(
         self, spark: SparkSession, address: str, contracts: Contracts, schemas: SchemaFiles | None = None
     ) -> None:
-        self._spark, self._address, self._contracts, self._schemas = spark, address, contracts, schemas
-        self._columns = LineColumns.of(spark, contracts)
+        self._spark, self._address, self._columns = spark, address, LineColumns.of(spark, contracts)
+        self._by_value = ValueTasks(spark, address, contracts, self._columns, schemas)
 
     def fold(self, files: Sequence[WindowFile]) -> FoldedFiles:
         """Fold these windows, and keep their aggregated rows. One with a record that counts by its VALUE is read
@@ -76,7 +76,7 @@ class WindowFolder:
         done = folded.summaries.keys() | folded.failures.keys()
         if left := [file for file in files if file.window_ms not in done]:
             folded.by_value = frozenset(file.window_ms for file in left)
-            rows = fold_by_value(self._spark, self._address, left, self._contracts, self._columns, self._schemas)
+            rows = self._by_value.fold(left)
             self._collect(folded, rows)
         for file in files:
             if file.window_ms not in folded.summaries:
@@ -90,9 +90,7 @@ class WindowFolder:
         selected = select_lines(self._spark, self._address, plain, self._columns)
         if not of_value:
             return selected
-        return selected.unionByName(
-            select_lines_by_value(self._spark, self._address, of_value, self._contracts, self._columns, self._schemas)
-        )
+        return selected.unionByName(self._by_value.select_lines(of_value))
 
     def _collect(self, folded: FoldedFiles, rows: DataFrame) -> None:
         """Keep the rows, and add the outcomes of windows: a summary, a failure, or neither for one that needs VALUE."""
