@@ -110,7 +110,7 @@ def _compared(
             ) as rebuild,
         ):
             found = rebuild.collect()
-            rows = sorted(format_copy_lines(rebuild.aggregate(), known.columns.names))
+            rows = sorted(format_copy_lines(rebuild.aggregate(), known.columns.staged))
         took = time.monotonic() - started
         proved = all(prove(one, found[one.window_start]).is_proved for one in claimed)
         said.append(({start: rebuilt.digest for start, rebuilt in found.items()} if proved else {}, rows))

@@ -257,7 +257,7 @@ class Lane:
     def aggregates(self) -> Rows:
         """Return measures by (minutes after noon, keys...), as a reader sees them."""
         columns = self.registered().columns
-        keys, measures = [c.name for c in columns.keys], [c.name for c in columns.measures]
+        keys, measures = [c.name for c in columns.keys], [c.name for c in columns.values]
         with self.ledger() as ledger:
             rows = ledger.execute(f"SELECT * FROM aggregates.{self.name}").fetchall()  # a name of the test's own making
         return {

@@ -114,7 +114,7 @@ def _compare_held(
                 judged = judge(held, bounds, is_compacted=is_compacted)
                 found.windows.update(count_windows(judged))
                 counted = aggregate_held(judged, registered.contract)
-                registered.table.stage(context.ledger, stage, format_copy_lines(counted, registered.columns.names))
+                registered.table.stage(context.ledger, stage, format_copy_lines(counted, registered.columns.staged))
         finally:
             held.unpersist()
     return found

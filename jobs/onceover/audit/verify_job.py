@@ -65,7 +65,7 @@ def verify_window(
             rebuilt = windows.get(start)
             if rebuilt is None:
                 return rebuild.failures[start]
-            rows = format_copy_lines(rebuild.aggregate(), registered.columns.names)
+            rows = format_copy_lines(rebuild.aggregate(), registered.columns.staged)
             registered.table.stage(connection, stage, rows)
             return rebuilt, registered.table.compare(connection, stage, [start], MAX_ROWS).get(start, (0, []))
 

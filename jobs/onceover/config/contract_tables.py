@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from onceover.config.table_rules import DAY, TABLE, Count, Text, read_duration, require_one_of, wrong
 from onceover.model.contract import BASE64, COMPRESSIONS, SCHEMA_FORMATS, WIRE_FORMATS
-from onceover.model.measures import OPERATIONS, SKIPPED
+from onceover.model.measures import OPERATIONS, SKIPPED, Derived, Measure, split_measure
 from onceover.model.pipeline import NAME, NAME_RULE
 from onceover.model.window import DAY_MINUTES, is_window_length
 
@@ -29,6 +30,7 @@ TOPIC_RULE = "take a topic's name: at most 249 letters, digits, dots, _ and -, b
 _SCHEMA_RULE = 'list the fields with their types, such as schema = "origin STRING, dep_delay INT"'
 _SCHEMA_FILE_RULE = 'put the schema beside the TOML, and name it, such as schema_file = "orders.avsc" or "orders.proto"'
 _LARGEST_SCHEMA = 1 << 20
+_SCALE, _LARGEST_SCALE = 6, 18  # digits of an average after the point
 FOLDER = "\0folder"
 """The key of the TOML's folder in a validation's context, which no TOML has."""
 
@@ -120,8 +122,20 @@ def _reject_key(name: str, info: ValidationInfo) -> str:
     return name
 
 
+def _read_scale(table: Any) -> Any:
+    """Return the table with its scale as text."""
+    if not isinstance(table, dict) or "scale" not in table:
+        return table
+    scale = table["scale"]
+    if "avg" not in table:
+        raise wrong("only an avg has a scale", "leave it out", "scale")
+    if not isinstance(scale, int) or isinstance(scale, bool) or not 0 <= scale <= _LARGEST_SCALE:
+        raise wrong(f"{str(scale)[:80]!r} is no number of digits", f"write one from 0 to {_LARGEST_SCALE}", "scale")
+    return {**table, "scale": str(scale)}
+
+
 def _check_measure(table: dict[str, str]) -> dict[str, str]:
-    if len(table) != 1 or not table.keys() <= set(OPERATIONS):
+    if len(table.keys() - {"scale"}) != 1 or not table.keys() <= {"scale", *OPERATIONS}:
         others = ", ".join(operation for operation in OPERATIONS if operation != "sum")
         raise wrong("a measure has exactly one operation", f'write {{key}} = {{ sum = "value.x" }}, or {others}')
     for operation, sql in table.items():
@@ -130,19 +144,29 @@ def _check_measure(table: dict[str, str]) -> dict[str, str]:
     return table
 
 
-def list_skipped_measures(on_null: str, measures: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str, str]]:
-    """Return name, operation and SQL of the measures that count what the others skip."""
-    if on_null != "skip":
-        return []
-    return [(f"{name}_{SKIPPED}", SKIPPED, name) for name, one in measures.items() if "*" not in one.values()]
+def list_measures(on_null: str, tables: Mapping[str, Mapping[str, str]]) -> tuple[list[Measure], list[Derived]]:
+    """Return the measures to store, at the end those that count what the others skip, and the derived columns."""
+    measures: list[Measure] = []
+    derived: list[Derived] = []
+    skips: list[Measure] = []
+    for name, table in tables.items():
+        (operation, sql), *_ = ((key, value) for key, value in table.items() if key != "scale")
+        stored, of = split_measure(name, operation, sql, int(table.get("scale", _SCALE)))
+        measures += stored
+        derived += of
+        if on_null == "skip" and sql != "*":
+            skips.append(Measure(f"{name}_{SKIPPED}", SKIPPED, stored[0].name))
+    return measures + skips, derived
 
 
-def _reject_taken_skips(on_null: str, info: ValidationInfo) -> str:
-    taken = {**info.data.get("measures", {}), **info.data.get("keys", {})}
-    for name, _, measure in list_skipped_measures(on_null, info.data.get("measures", {})):
-        if name in taken:
-            raise wrong(f"counts what {measure} skips as {name}, and a column has that name", "rename that column")
-    return on_null
+def _reject_taken_names(tables: dict[str, dict[str, str]], info: ValidationInfo) -> dict[str, dict[str, str]]:
+    written = (info.context or {})["contract"]  # wrong parts have names too
+    measures, derived = list_measures(str(written.get("on_null")), tables)
+    keys = written["keys"] if isinstance(written.get("keys"), dict) else ()
+    names = Counter([*keys, *(each.name for each in (*measures, *derived))])
+    if twice := [name for name, columns in names.items() if columns > 1]:
+        raise wrong(f"another measure keeps its parts or what it skips as {twice[0]}", "rename that column", twice[0])
+    return tables
 
 
 Character = Annotated[str, AfterValidator(_require_character)]
@@ -150,8 +174,12 @@ Bound = Annotated[int | None, read_duration(unless="none")]
 Column = Annotated[str, AfterValidator(_check_column)]
 Topic = Annotated[Text, Field(pattern=TOPIC, max_length=MAX_TOPIC, description=TOPIC_RULE)]
 Measures = Annotated[
-    dict[Annotated[Column, AfterValidator(_reject_key)], Annotated[dict[str, Text], AfterValidator(_check_measure)]],
+    dict[
+        Annotated[Column, AfterValidator(_reject_key)],
+        Annotated[dict[str, Text], BeforeValidator(_read_scale), AfterValidator(_check_measure)],
+    ],
     Field(min_length=1, description='name at least one, such as records = { count = "*" }'),
+    AfterValidator(_reject_taken_names),
 ]
 Schema = Annotated[Text | None, Field(description=_SCHEMA_RULE), AfterValidator(_require_fields)]
 SchemaFile = Annotated[
@@ -196,5 +224,5 @@ class ContractTable:
     required: Annotated[tuple[Text, ...], AfterValidator(_require_distinct), AfterValidator(_require_fields)] = ()
     tombstone: Annotated[Text, require_one_of(("quarantine", "record"))] = "quarantine"
     keys: dict[Column, Text] = Field(default_factory=dict, max_length=MAX_KEYS)
-    on_null: Annotated[Text, require_one_of(("quarantine", "skip")), AfterValidator(_reject_taken_skips)] = "quarantine"
+    on_null: Annotated[Text, require_one_of(("quarantine", "skip"))] = "quarantine"
     bounds: BoundsTable = Field(default_factory=BoundsTable)

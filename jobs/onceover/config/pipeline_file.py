@@ -10,11 +10,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from onceover.config.contract_tables import FOLDER, ContractTable, list_skipped_measures
+from onceover.config.contract_tables import FOLDER, ContractTable, list_measures
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.config.pipeline_tables import PipelineTable
 from onceover.model.contract import Contract, CsvLayout, Key
-from onceover.model.measures import Measure
 from onceover.model.pipeline import NAME, NAME_RULE, IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
 
 _ADAPTER = TypeAdapter(PipelineTable)
@@ -82,10 +81,8 @@ def _build_contract(table: ContractTable) -> Contract:
     values["key_schema"] = values.pop("key_schema_file")
     values["csv"] = CsvLayout(**vars(table.csv)) if table.format == "csv" else None
     values["keys"] = tuple(Key(*key) for key in table.keys.items())
-    values["measures"] = tuple(
-        Measure(name, *each) for name, one_sql in table.measures.items() for each in one_sql.items()
-    )
-    values["measures"] += tuple(Measure(*each) for each in list_skipped_measures(table.on_null, table.measures))
+    measures, derived = list_measures(table.on_null, table.measures)
+    values["measures"], values["derived"] = tuple(measures), tuple(derived)
     return Contract(**values)
 
 

@@ -189,7 +189,8 @@ def cut_over(
 def _add_measures(connection: Connection, registered: RegisteredPipeline, columns: Columns) -> None:
     existing = set(registered.columns.names)
     new = [column for column in columns.measures if column.name not in existing]
+    derived = [column for column in columns.derived if column.name not in existing]
     if new:
         connection.execute(f"SET LOCAL lock_timeout = '{_PATIENCE_SECONDS}s'")
         registered.table.create(connection)
-        registered.table.add(connection, new)
+        registered.table.add(connection, new, derived)

@@ -15,18 +15,9 @@ from datetime import datetime
 from psycopg import sql
 
 from onceover.errors import TerminalError
+from onceover.ledger.aggregate_columns import define, define_staged, merge
 from onceover.ledger.database import Connection
-from onceover.model.contract import Column, Columns
-
-_MERGE = {
-    "count": "coalesce({old}, 0) + coalesce({new}, 0)",
-    "sum": "coalesce({old} + {new}, {old}, {new})",
-    "min": "least({old}, {new})",
-    "max": "greatest({old}, {new})",
-}
-
-# Spark compares strings by their bytes; least and greatest must too, whatever the database's collation.
-_COLUMN_TYPES = {"text": 'text COLLATE "C"'}
+from onceover.model.contract import Column, Columns, DerivedColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +51,7 @@ class AggregateTable:
 
     def create(self, connection: Connection) -> None:
         """Create both tables if missing. Raises TerminalError if a table of that name has other columns."""
-        body = sql.SQL(", ").join(_define(c) for c in (*self.columns.keys, *self.columns.measures))
+        body = sql.SQL(", ").join(map(define, (*self.columns.keys, *self.columns.values)))
         connection.execute(
             sql.SQL(
                 "CREATE TABLE IF NOT EXISTS {} (window_start timestamptz NOT NULL, window_end timestamptz NOT NULL, "
@@ -72,14 +63,16 @@ class AggregateTable:
             "SELECT to_regclass(quote_ident('staging') || '.' || quote_ident(%s)) IS NOT NULL AS present", [self.name]
         ).fetchone()
         if not row or not row["present"]:
-            self._create_staging(connection, body)
+            self._create_staging(connection)
         self._require_own_columns(connection)
 
-    def add(self, connection: Connection, measures: Sequence[Column]) -> None:
-        """Add these measures to both tables, NULL in existing rows."""
-        columns = sql.SQL(", ").join(sql.SQL("ADD COLUMN ") + _define(c) for c in measures)
-        for table in (self.staging, self.table):
-            connection.execute(sql.SQL("ALTER TABLE {} {}").format(table, columns))
+    def add(self, connection: Connection, measures: Sequence[Column], derived: Sequence[DerivedColumn]) -> None:
+        """Add these measures to both tables, NULL in existing rows, and the columns that are computed of them."""
+        columns = [define(each) for each in measures]
+        staged = [*columns, *map(define_staged, derived)]
+        for table, added in ((self.staging, staged), (self.table, [*columns, *map(define, derived)])):
+            body = sql.SQL(", ").join(sql.SQL("ADD COLUMN ") + each for each in added)
+            connection.execute(sql.SQL("ALTER TABLE {} {}").format(table, body))
 
     def _identify_rows(self, connection: Connection) -> None:
         """Let a publication FOR ALL TABLES have the table, as tools for change data capture make one: PostgreSQL then
@@ -89,8 +82,10 @@ class AggregateTable:
         if not row or not row["it"]:
             connection.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(self.table))
 
-    def _create_staging(self, connection: Connection, body: sql.Composed) -> None:
+    def _create_staging(self, connection: Connection) -> None:
         """Create a missing staging table. On an existing one, even `IF NOT EXISTS` waits for open stagings."""
+        given = map(define, (*self.columns.keys, *self.columns.measures))
+        body = sql.SQL(", ").join([*given, *map(define_staged, self.columns.derived)])
         connection.execute(
             sql.SQL(
                 "CREATE UNLOGGED TABLE IF NOT EXISTS {} (_stage text NOT NULL, window_start timestamptz NOT NULL, {})"
@@ -124,7 +119,7 @@ class AggregateTable:
         count = 0
         with connection.transaction(), connection.cursor() as cursor:
             cursor.execute(sql.SQL("DELETE FROM {} WHERE _stage = %s").format(self.staging), [stage])
-            columns = sql.SQL(", ").join(map(sql.Identifier, ("_stage", "window_start", *self.columns.names)))
+            columns = sql.SQL(", ").join(map(sql.Identifier, ("_stage", "window_start", *self.columns.staged)))
             with cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN").format(self.staging, columns)) as copy:
                 for line in lines:
                     copy.write(f"{stage}\t{line}\n")
@@ -142,9 +137,6 @@ class AggregateTable:
         """Add the staged rows to the table; return their number. A second run adds the rows again, which a repair
         corrects. Rows of new keys get the revision of their window."""
         names = sql.SQL(", ").join(map(sql.Identifier, self.columns.names))
-        updates = sql.SQL(", ").join(
-            sql.SQL("{} = {}").format(sql.Identifier(c.name), self._merge(c)) for c in self.columns.measures
-        )
         staged = sql.SQL(", ").join(sql.Identifier("s", name) for name in self.columns.names)
         return connection.execute(
             sql.SQL(
@@ -158,7 +150,7 @@ class AggregateTable:
                 names=names,
                 staged=staged,
                 keys=self._key_list(),
-                updates=updates,
+                updates=merge(self.columns),
             ),
             [self.window_minutes, self.name, stage],
         ).rowcount
@@ -286,14 +278,3 @@ class AggregateTable:
 
     def _key_list(self) -> sql.Composed:
         return sql.SQL(", ").join(map(sql.Identifier, ("window_start", *(c.name for c in self.columns.keys))))
-
-    def _merge(self, column: Column) -> sql.Composed:
-        name = sql.Identifier(column.name)
-        return sql.SQL(_MERGE[str(column.operation)]).format(
-            old=sql.SQL("t.{}").format(name), new=sql.SQL("excluded.{}").format(name)
-        )
-
-
-def _define(column: Column) -> sql.Composed:
-    kind = sql.SQL(_COLUMN_TYPES.get(column.type, column.type))
-    return sql.SQL("{} {}").format(sql.Identifier(column.name), kind)

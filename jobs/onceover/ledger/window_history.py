@@ -132,7 +132,7 @@ def list_row_changes(
             f"repair {repair_id} replaced no rows of window {format_moment(window_start)} of {registered.name}"
         )
     keys = [column.name for column in registered.columns.keys]
-    measures = [column.name for column in registered.columns.measures]
+    measures = registered.columns.shown
     before = chosen[-1]
     later = [row["revision"] for row in kept if row["revision"] > before]
     after = later[0] if later and repair_id is not None else None

@@ -10,7 +10,7 @@ from typing import Any
 
 from onceover.errors import TerminalError
 from onceover.model.json_text import to_plain
-from onceover.model.measures import SKIPPED, STORED, Measure
+from onceover.model.measures import BY_TIME, SKIPPED, STORED, Derived, Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
 
@@ -70,6 +70,7 @@ class Contract:
     key_format: str = "text"
     key_schema: str = ""
     key_message: str = ""
+    derived: tuple[Derived, ...] = ()
 
     @property
     def has_fields(self) -> bool:
@@ -99,7 +100,7 @@ class Contract:
         """Return the fields for `to_plain`, without later ones that a contract does without: so that its fingerprint
         stays."""
         later = {"compression": "none", "wire_format": "none", "csv": None, "reader_schema": "", "message": "",
-                 "key_format": "text", "key_schema": "", "key_message": ""}  # fmt: skip
+                 "key_format": "text", "key_schema": "", "key_message": "", "derived": ()}  # fmt: skip
         values = ((each.name, getattr(self, each.name)) for each in fields(self))
         return {name: value for name, value in values if name not in later or value != later[name]}
 
@@ -110,6 +111,7 @@ class Contract:
         values["required"] = tuple(values["required"])
         values["keys"] = tuple(Key(**key) for key in values["keys"])
         values["measures"] = tuple(Measure(**measure) for measure in values["measures"])
+        values["derived"] = tuple(Derived(**each) for each in values.get("derived", ()))
         if "csv" in values:
             values["csv"] = CsvLayout(**values["csv"])
         return cls(**values)
@@ -124,6 +126,12 @@ class Contract:
 def list_written_measures(contract: Contract) -> list[Measure]:
     """Return the measures that have SQL of their own: all but those that count what others skipped."""
     return [measure for measure in contract.measures if measure.operation != SKIPPED]
+
+
+def name_in_toml(contract: Contract, measure: Measure) -> str:
+    """Return what the TOML calls the measure, which may be stored for a derived column."""
+    of = next((each for each in contract.derived if measure.name in each.parts), None)
+    return f"measures.{of.name}.{of.operation}" if of else f"measures.{measure.name}.{measure.operation}"
 
 
 def name_values(contract: Contract) -> dict[str, str]:
@@ -159,21 +167,51 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class DerivedColumn:
+    """A column of that PostgreSQL type, which the ledger computes of the measures of its row."""
+
+    type: str
+    of: Derived
+
+    @property
+    def name(self) -> str:
+        return self.of.name
+
+
+@dataclass(frozen=True, slots=True)
 class Columns:
     """All columns of a pipeline's aggregates, keys first."""
 
     keys: tuple[Column, ...]
     measures: tuple[Column, ...]
+    derived: tuple[DerivedColumn, ...] = ()
+
+    @property
+    def staged(self) -> tuple[str, ...]:
+        """The names of the columns that a batch or a repair gives."""
+        return tuple(column.name for column in (*self.keys, *self.measures))
+
+    @property
+    def values(self) -> tuple[Column | DerivedColumn, ...]:
+        """All columns but keys."""
+        return (*self.measures, *self.derived)
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in (*self.keys, *self.measures))
+        return tuple(column.name for column in (*self.keys, *self.values))
+
+    @property
+    def shown(self) -> list[str]:
+        """The names of the measures that a person reads: without the texts that values by event time are taken of."""
+        hidden = {part for each in self.derived if each.of.operation in BY_TIME for part in each.of.parts}
+        return [column.name for column in self.values if column.name not in hidden]
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Sequence[Mapping[str, str]]]) -> Columns:
+    def from_json(cls, stored: Mapping[str, Sequence[Mapping[str, Any]]]) -> Columns:
         return cls(
             tuple(Column(**c) for c in stored["keys"]),
             tuple(Column(**c) for c in stored["measures"]),
+            tuple(DerivedColumn(c["type"], Derived(**c["of"])) for c in stored.get("derived", ())),
         )
 
 
@@ -267,4 +305,8 @@ def list_refused_changes(old: Contract, new: Contract) -> list[str]:
             refused.append(f"measure {measure.name} is gone")
         elif now != measure.operation:
             refused.append(f"measure {measure.name} is a {now}, not a {measure.operation}")
+    kept = {each.name: each for each in new.derived}
+    for each in old.derived:
+        if (now_derived := kept.get(each.name)) is not None and now_derived.scale != each.scale:
+            refused.append(f"measure {each.name} has the scale {now_derived.scale}, not {each.scale}")
     return refused

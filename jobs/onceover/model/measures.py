@@ -6,15 +6,19 @@ from dataclasses import dataclass
 
 STORED = ("count", "sum", "min", "max")
 """The operations by which columns are merged."""
-OPERATIONS = ("count", "count_if", "sum", "min", "max")
+BY_TIME = {"min_by": "min", "max_by": "max"}
+"""The operations that take the value of the record with the smallest or largest event time, ties by its ID."""
+OPERATIONS = ("count", "count_if", "sum", "min", "max", "avg", *BY_TIME)
 """Those that a TOML names."""
 SKIPPED = "skipped"
 """The operation of a measure that counts the records that another measure skipped, and the end of its name."""
+RECORD_KEY_LENGTH = 45
+"""Characters of a text before the value of its record: 13 digits of event time, 10 and 19 of the ID, 3 blanks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A column that aggregates records. `operation` is one of OPERATIONS, and `sql` of a count may be `*`; or
+    """A column that aggregates records. `operation` is one of OPERATIONS but avg, and `sql` of a count may be `*`; or
     `skipped`, which counts the records for which the SQL of the measure that `sql` names threw."""
 
     name: str
@@ -24,4 +28,28 @@ class Measure:
     @property
     def stored(self) -> str:
         """The operation of its column, one of STORED."""
-        return self.operation if self.operation in STORED else "count"
+        return self.operation if self.operation in STORED else BY_TIME.get(self.operation, "count")
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A column that PostgreSQL computes of the measures of its row: an avg, rounded half away from zero to `scale`
+    digits after the point, or the value of a min_by or max_by."""
+
+    name: str
+    operation: str
+    scale: int = 0
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the measures that it is computed of, which merge and are proved."""
+        return (f"{self.name}_sum", f"{self.name}_count") if self.operation == "avg" else (f"{self.name}_record",)
+
+
+def split_measure(name: str, operation: str, sql: str, scale: int) -> tuple[tuple[Measure, ...], tuple[Derived, ...]]:
+    """Return the measures that are stored for one of a TOML, and the column that is derived of them, if any."""
+    if operation != "avg" and operation not in BY_TIME:
+        return (Measure(name, operation, sql),), ()
+    derived = Derived(name, operation, scale if operation == "avg" else 0)
+    operations = ("sum", "count") if operation == "avg" else (operation,)
+    return tuple(Measure(part, each, sql) for part, each in zip(derived.parts, operations, strict=True)), (derived,)

@@ -93,7 +93,7 @@ class RepairRun:
             ) as (rebuild, rebuilt):  # fmt: skip
                 if denied := next(filter(is_denied, rebuild.failures.values()), None):
                     raise AccessDeniedError(denied)  # before a window loses a try
-                rows = format_copy_lines(rebuild.aggregate(), registered.columns.names)
+                rows = format_copy_lines(rebuild.aggregate(), registered.columns.staged)
                 staged = table.stage(self.context.ledger, stage, rows)
             self.fault_point.stop_after(RepairStep.STAGED)
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)

@@ -33,4 +33,4 @@ def _aggregate_measure(measure: Measure) -> Column:
     column = F.col(f"m_{measure.name}")
     if measure.stored == "count":
         return F.sum(column.cast("bigint"))
-    return {"sum": F.sum, "min": F.min, "max": F.max}[measure.operation](column)
+    return {"sum": F.sum, "min": F.min, "max": F.max}[measure.stored](column)

@@ -29,8 +29,8 @@ from pyspark.sql.types import (
 
 from onceover.config.mistakes import Mistake, MistakesError
 from onceover.errors import TerminalError
-from onceover.model.contract import Column, Columns, Contract
-from onceover.model.measures import SKIPPED, Measure
+from onceover.model.contract import Column, Columns, Contract, DerivedColumn, name_in_toml
+from onceover.model.measures import BY_TIME, SKIPPED, Measure
 from onceover.spark.catalyst import list_items
 from onceover.spark.contract_conversions import CONVERSIONS, find_refused_conversion
 from onceover.spark.contract_patterns import WITH_CONSTANTS, find_refused_constant
@@ -139,6 +139,7 @@ class _Check:
         types: dict[str, DataType] = {}
         inputs: dict[str, DataType] = {}
         keys, measures = [], []
+        by_time: dict[str, str] = {}
         for key in contract.keys:
             kind = self._find_type(seen, f"keys.{key.name}", key.sql)
             postgres = self._map_type(f"keys.{key.name}", kind)
@@ -149,15 +150,23 @@ class _Check:
             input_, result = self._check_measure(seen, measure)
             if input_ is not None and result:
                 types[f"m_{measure.name}"] = inputs[measure.name] = input_
-                measures.append(Column(measure.name, result, measure.stored))
+                stored = "text" if measure.operation in BY_TIME else result
+                by_time[measure.name] = result
+                measures.append(Column(measure.name, stored, measure.stored))
         if self._mistakes:
             raise MistakesError(self._mistakes)
-        columns = Columns(tuple(keys), tuple(measures))
+        derived = tuple(
+            DerivedColumn("numeric" if each.operation == "avg" else by_time[each.parts[0]], each)
+            for each in contract.derived
+        )
+        columns = Columns(tuple(keys), tuple(measures), derived)
         is_timestamp = isinstance(event, TimestampType)
         return CheckedContract(schema, is_timestamp, types, inputs, columns, self._uses_headers)
 
     def _refuse(self, key: str, what: str, remedy: str) -> None:
-        self._mistakes.append(Mistake(self._file, f"contract.{key}", what, remedy))
+        mistake = Mistake(self._file, f"contract.{key}", what, remedy)
+        if mistake not in self._mistakes:  # SQL that two measures share
+            self._mistakes.append(mistake)
 
     def _find_type(self, seen: DataFrame, key: str, sql: str) -> DataType | None:
         """Return the SQL's type, or None after adding its mistake."""
@@ -211,7 +220,7 @@ class _Check:
 
     def _check_measure(self, seen: DataFrame, measure: Measure) -> tuple[DataType | None, str | None]:
         """Return the type that the measure's SQL is cast to before aggregation, and the result's PostgreSQL type."""
-        key = f"measures.{measure.name}.{measure.operation}"
+        key = name_in_toml(self._contract, measure)
         if measure.operation == SKIPPED or (measure.operation == "count" and measure.sql == "*"):
             return IntegerType(), "bigint"
         kind = self._find_type(seen, key, measure.sql)
@@ -220,8 +229,12 @@ class _Check:
             return None, None
         if kind is None or measure.stored == "count":
             return (IntegerType(), "bigint") if kind is not None else (None, None)
-        if measure.operation in ("min", "max"):
-            return kind, self._map_type(key, kind)
+        if measure.operation in BY_TIME and isinstance(kind, DateType | TimestampType):
+            remedy = "take milliseconds as BIGINT, such as unix_millis(...), or CAST(... AS STRING)"
+            self._refuse(key, f"is of type {kind.simpleString()}", remedy)
+            return None, None
+        if measure.stored in ("min", "max"):
+            return (StringType() if measure.operation in BY_TIME else kind), self._map_type(key, kind)
         if isinstance(kind, _SMALL):
             return LongType(), "bigint"
         if isinstance(kind, LongType):

@@ -14,11 +14,18 @@ def check_change(spark: SparkSession, old: Contract, new: Contract, file: str) -
     Raises MistakesError with all mistakes of the new contract alone; `file` names it in messages.
     """
     columns = check_contract(spark, new, file)
-    before, after = analyze_contract(spark, old).types, analyze_contract(spark, new).types
+    earlier = analyze_contract(spark, old)
+    before, after = earlier.types, analyze_contract(spark, new).types
     retyped = [
         f"{'key' if name.startswith('k_') else 'measure'} {name[2:]} is of type {after[name].simpleString()}, not "
         f"{kind.simpleString()}"
         for name, kind in before.items()
         if name in after and after[name] != kind
+    ]
+    derived = {column.name: column.type for column in columns.derived}
+    retyped += [
+        f"measure {column.name} is of type {derived[column.name]}, not {column.type}"
+        for column in earlier.columns.derived
+        if derived.get(column.name, column.type) != column.type
     ]
     return columns, retyped

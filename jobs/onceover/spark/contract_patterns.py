@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from onceover.config.mistakes import Mistake
-from onceover.model.contract import Contract, list_written_measures
+from onceover.model.contract import Contract, list_written_measures, name_in_toml
 from onceover.spark.catalyst import get_name, list_children, walk
 from onceover.spark.contract_schema import find_schema
 from onceover.spark.contract_sql import analyze_sql, make_visible
@@ -96,5 +96,5 @@ def _list_sql(contract: Contract) -> list[tuple[str, str]]:
     return [
         ("event_time", contract.event_time),
         *((f"keys.{key.name}", key.sql) for key in contract.keys),
-        *((f"measures.{m.name}.{m.operation}", m.sql) for m in list_written_measures(contract) if m.sql != "*"),
+        *{name_in_toml(contract, m): m.sql for m in list_written_measures(contract) if m.sql != "*"}.items(),
     ]

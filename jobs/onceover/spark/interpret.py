@@ -19,7 +19,7 @@ from pyspark.sql.types import StringType, StructType
 
 from onceover.lines.line_format import MAX_EVENT_MS
 from onceover.model.contract import Contract, list_written_measures, name_values
-from onceover.model.measures import SKIPPED, Measure
+from onceover.model.measures import SKIPPED
 from onceover.model.poison import SQL_FAILED, PoisonRecord
 from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.catalyst import to_column, to_expression
@@ -38,6 +38,7 @@ from onceover.spark.decoding import (
 from onceover.spark.field_path import FieldPath, find_paths
 from onceover.spark.json_value import find_document_fault, list_field_faults, parse_document, read_value, wrap
 from onceover.spark.known_poison import find_reason
+from onceover.spark.measure_input import cast_input
 from onceover.spark.plain_json import PLAIN
 from onceover.spark.storable import list_unfit
 from onceover.spark.wire_format import name_framed
@@ -240,17 +241,11 @@ def list_values(spark: SparkSession, contract: Contract, checked: CheckedContrac
     return {
         "event_ms": event_ms,
         **keys,
-        **{f"m_{measure.name}": _cast_input(read, measure, checked) for measure in list_written_measures(contract)},
+        **{
+            f"m_{measure.name}": cast_input(read, measure, checked, event_ms)
+            for measure in list_written_measures(contract)
+        },
     }
-
-
-def _cast_input(read: Callable[[str], Column], measure: Measure, checked: CheckedContract) -> Column:
-    """Return the input of a measure, of a type whose sum cannot overflow."""
-    if measure.operation == "count":
-        return F.lit(1) if measure.sql == "*" else read(measure.sql).isNotNull().cast("int")
-    if measure.operation == "count_if":
-        return F.when(read(measure.sql), 1).otherwise(0)
-    return read(measure.sql).cast(checked.inputs[measure.name])
 
 
 def _try_eval(spark: SparkSession, column: Column) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from onceover.config.pipelines import find
 from onceover.errors import ConfigurationError
 from onceover.model.batch_plan import SHARDING
 from onceover.model.contract import Contract, Key
-from onceover.model.measures import Measure
+from onceover.model.measures import Derived, Measure
 from onceover.model.pipeline import Pipeline
 
 PROJECT = Path(__file__).parents[3]
@@ -80,6 +81,8 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
     amount = { sum = "value.amount" }
     largest = { maximum = "value.amount" }
     all = { sum = "*" }
+    fine = { avg = "value.x", scale = 19 }
+    coarse = { sum = "value.x", scale = 2 }
     plain = "value.x"
     [contract.bounds]
     horizon = "2 weeks"
@@ -110,8 +113,10 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
         "contract.keys.xmin: each PostgreSQL table already has a column of that name; take another name",
         "contract.measures.amount: a key has the same name; rename one of them",
         "contract.measures.largest: a measure has exactly one operation; "
-        'write largest = { sum = "value.x" }, or count, count_if, min, max',
+        'write largest = { sum = "value.x" }, or count, count_if, min, max, avg, min_by, max_by',
         "contract.measures.all.sum: only a count takes *; name what to take, such as value.x",
+        "contract.measures.fine.scale: '19' is no number of digits; write one from 0 to 18",
+        "contract.measures.coarse.scale: only an avg has a scale; leave it out",
         "contract.measures.plain: 'value.x' is not a table; write [contract.measures.plain] above its keys",
         "contract.bounds.horizon: '2 weeks' is not a duration; "
         'write it like "90s", "15m", "1h" or "2d", at most 3650d',
@@ -268,3 +273,34 @@ def test_a_pipeline_goes_to_sparks_workers_and_into_sets() -> None:
 
     assert isinstance(pickle.loads(pickle.dumps(flights)), Pipeline)
     assert {flights, find("flights", PROJECT)} == {flights}
+
+
+def add_measures(measures: str) -> str:
+    text = SMALLEST.replace('{ count = "*" } }', f'{{ count = "*" }}, {measures} }}')
+    return text.replace("[contract]", '[contract]\non_null = "skip"')
+
+
+def test_averages_and_values_by_time_are_stored_as_parts(tmp_path: Path) -> None:
+    text = add_measures('mean = { avg = "value.x", scale = 2 }, last = { max_by = "value.y" }')
+
+    contract = read_pipeline(written(tmp_path, text)).contract
+
+    assert contract.derived == (Derived("mean", "avg", 2), Derived("last", "max_by"))
+    assert contract.measures[1:] == (
+        Measure("mean_sum", "sum", "value.x"),
+        Measure("mean_count", "count", "value.x"),
+        Measure("last_record", "max_by", "value.y"),
+        Measure("mean_skipped", "skipped", "mean_sum"),
+        Measure("last_skipped", "skipped", "last_record"),
+    )
+    assert Contract.from_definition(json.loads(json.dumps(contract.definition()))) == contract
+
+
+@pytest.mark.parametrize("taken", ["mean_sum", "mean_count", "mean_skipped"])
+def test_a_part_of_an_average_has_its_name_alone(tmp_path: Path, taken: str) -> None:
+    text = add_measures(f'mean = {{ avg = "value.x" }}, {taken} = {{ count = "*" }}')
+
+    assert mistakes(tmp_path, text) == [
+        f"pipelines/orders.toml: contract.measures.{taken}: another measure keeps its parts or what it skips as {taken}; "
+        "rename that column"
+    ]

@@ -36,7 +36,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
         (Finding(Kind.LATE, {"records": 3}), {"kind": "late", "records": 3}),
         (
             Columns((Column("kind", "text"),), ()),
-            {"keys": [{"name": "kind", "type": "text", "operation": None}], "measures": []},
+            {"keys": [{"name": "kind", "type": "text", "operation": None}], "measures": [], "derived": []},
         ),
         (MappingProxyType({"a": (NOON, [NOON])}), {"a": ["2026-03-01T12:00Z", ["2026-03-01T12:00Z"]]}),
     ],

@@ -156,7 +156,7 @@ def test_skipping_contract_counts_skips_by_measure(spark: SparkSession, tmp_path
     assert {(c.type, c.operation) for c in columns[6:]} == {("bigint", "count")}
     assert list_warnings(spark, contract, "skipping.toml") == []
     path.write_text(path.read_text().replace("least =", "amount_skipped ="))
-    with pytest.raises(MistakesError, match="counts what amount skips as amount_skipped, and a column has that name"):
+    with pytest.raises(MistakesError, match="what it skips as amount_skipped; rename that column"):
         read_pipeline(path)
 
 

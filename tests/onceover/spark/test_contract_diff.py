@@ -8,7 +8,7 @@ from tests.onceover.spark.contracts import make_contract
 
 from onceover.config.mistakes import MistakesError
 from onceover.model.contract import Key
-from onceover.model.measures import Measure
+from onceover.model.measures import Derived, Measure
 from onceover.spark.contract_diff import check_change
 
 pytestmark = pytest.mark.spark
@@ -44,6 +44,16 @@ def test_column_of_another_type_is_named(spark: SparkSession) -> None:
         "key it is of type string, not int",
         "measure b is of type decimal(12,2), not decimal(10,2)",
     ]
+
+
+def test_value_by_time_of_another_type_is_named(spark: SparkSession) -> None:
+    derived = (Derived("first", "min_by"),)
+    old, new = (
+        replace(OLD, measures=(Measure("first_record", "min_by", sql),), derived=derived)
+        for sql in ("value.a", "value.b")
+    )
+    _, retyped = check_change(spark, old, new, "pipelines/t.toml")
+    assert retyped == ["measure first is of type numeric, not integer"]
 
 
 def test_mistake_of_the_new_contract_is_reported_with_its_file(spark: SparkSession) -> None:

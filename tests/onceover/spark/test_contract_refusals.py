@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from onceover.config.mistakes import MistakesError
+from onceover.config.pipeline_file import read_pipeline
 from onceover.spark.interpret import interpret
 
-from .contracts import list_refusals, make_contract, make_keyed, make_records
+from .contracts import PAYMENTS, list_refusals, make_contract, make_keyed, make_records
 
 pytestmark = pytest.mark.spark
 
@@ -90,6 +92,29 @@ def test_impossible_key_is_refused_with_the_reason(spark: SparkSession, sql: str
     assert line.startswith("keys.it: ")
     assert words in line
     assert "SQLSTATE" not in line
+
+
+@pytest.mark.parametrize(
+    ("measure", "mistake"),
+    [
+        ('avg = "CAST(key AS DOUBLE)"', "measures.it.avg: a sum of double depends on the order of the records; cast"),
+        ('avg = "key"', "measures.it.avg: a string cannot be summed; take an integer or a decimal"),
+        ('avg = "nosuch"', "measures.it.avg: A column, variable, or function parameter with name `nosuch`"),
+        ('min_by = "kafka_timestamp"', "measures.it.min_by: is of type timestamp; take milliseconds as BIGINT"),
+        ('max_by = "CAST(key AS DATE)"', "measures.it.max_by: is of type date; take milliseconds"),
+        ('max_by = "CAST(key AS FLOAT)"', "measures.it.max_by: is of type float; cast it"),
+        ('max_by = "array(key)"', "measures.it.max_by: is of type array<string>; make it"),
+    ],
+)
+def test_derived_measure_is_refused_once_by_its_own_name(
+    spark: SparkSession, tmp_path: Path, measure: str, mistake: str
+) -> None:
+    path = tmp_path / "derived.toml"
+    path.write_text(PAYMENTS.replace("[contract.bounds]", f"it = {{ {measure} }}\n[contract.bounds]"))
+
+    (line,) = list_refusals(spark, read_pipeline(path).contract)
+
+    assert line.startswith(mistake)
 
 
 @pytest.mark.parametrize(

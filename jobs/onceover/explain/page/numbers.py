@@ -25,7 +25,7 @@ def read_numbers(
         changes = list_row_changes(connection, registered, window_start, repair_id, MAX_ROWS)
     rows = changes["rows"] if changes else []
     return {
-        "measures": [column.name for column in registered.columns.measures],
+        "measures": registered.columns.shown,
         "revisions": {"before": changes["before"], "after": changes["after"]} if changes else None,
         "rows": rows,
         "left_out": changes["differing"] - len(rows) if changes else 0,

@@ -122,4 +122,4 @@ def _check_sql(
 def _format_columns(columns: Columns | None, no_spark: bool) -> str | None:
     if columns is None:
         return "SQL not checked" if no_spark else None
-    return ", ".join(f"{column.name} {column.type}" for column in (*columns.keys, *columns.measures))
+    return ", ".join(f"{column.name} {column.type}" for column in (*columns.keys, *columns.values))
