@@ -301,6 +301,6 @@ def test_a_part_of_an_average_has_its_name_alone(tmp_path: Path, taken: str) -> 
     text = add_measures(f'mean = {{ avg = "value.x" }}, {taken} = {{ count = "*" }}')
 
     assert mistakes(tmp_path, text) == [
-        f"pipelines/orders.toml: contract.measures.{taken}: another measure keeps its parts or what it skips as {taken}; "
-        "rename that column"
+        f"pipelines/orders.toml: contract.measures.{taken}: another measure keeps its parts or what it "
+        f"skips as {taken}; rename that column"
     ]
