@@ -70,7 +70,7 @@ def compute(lane: Lane) -> Rows:
 def summarize(records: list[tuple[tuple[int, int, int], Mapping[str, Any]]]) -> tuple[object, ...]:
     amounts = [Decimal(record["amount"]) for _, record in records if record["amount"] is not None]
     words = [record["word"] for _, record in records if record["word"] is not None]
-    mean = (sum(amounts) / len(amounts)).quantize(Decimal("0.001"), ROUND_HALF_UP) if amounts else None
+    mean = (sum(amounts, Decimal(0)) / len(amounts)).quantize(Decimal("0.001"), ROUND_HALF_UP) if amounts else None
     return len(records), mean, words[0] if words else None, amounts[-1] if amounts else None
 
 

@@ -163,7 +163,7 @@ def _reject_taken_names(tables: dict[str, dict[str, str]], info: ValidationInfo)
     written = (info.context or {})["contract"]  # wrong parts have names too
     measures, derived = list_measures(str(written.get("on_null")), tables)
     keys = written["keys"] if isinstance(written.get("keys"), dict) else ()
-    names = Counter([*keys, *(each.name for each in (*measures, *derived))])
+    names = Counter([*keys, *(each.name for each in measures), *(each.name for each in derived)])
     if twice := [name for name, columns in names.items() if columns > 1]:
         raise wrong(f"another measure keeps its parts or what it skips as {twice[0]}", "rename that column", twice[0])
     return tables
