@@ -1,4 +1,5 @@
-"""spark-submit entry: check one window's certificate again, or raw and the aggregates against Kafka's log."""
+"""spark-submit entry: check one window's certificate again, or raw and the aggregates against Kafka's log; or preview
+a restatement."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from pyspark.errors import PySparkException
 
 from onceover.audit import store as audit_store
 from onceover.audit.log_job import audit_log
+from onceover.audit.restatement_job import preview_restatement
 from onceover.audit.verify_job import verify_window
 from onceover.context import open_pipeline
 from onceover.entrypoint import make_parser, run
@@ -17,6 +19,8 @@ from onceover.ledger.catalog import require_in_force
 from onceover.model.json_text import to_json
 from onceover.spark.failure import find_refusal, summarize
 from onceover.spark.session import open_session
+
+_CARRIED_OUT_BY = {"window": verify_window, "log": audit_log, "restatement": preview_restatement}
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -30,8 +34,7 @@ def main(arguments: Sequence[str]) -> None:
         context.files.check()
         with open_session(f"onceover audit {registered.name}") as spark:
             try:
-                carry_out = verify_window if audit.kind == "window" else audit_log
-                result = carry_out(spark, context, registered, audit)
+                result = _CARRIED_OUT_BY[audit.kind](spark, context, registered, audit)
             except (PySparkException, Py4JError) as error:
                 if refusal := find_refusal(error):
                     raise TerminalError(

@@ -25,10 +25,10 @@ pytestmark = pytest.mark.airflow
 DAGS = Path(__file__).parents[2] / "dags"
 REPAIRS = ["repair_failed_windows", "repair_history", "repair_on_call"]
 DECISIONS = ["accept_loss", "restore_window", "take_windows"]
-REREAD = "reread_window"
+REREAD, RESTATE = "reread_window", "restate_history"
 EXAMPLE = "example_downstream"
 OTHERS = ["announce_published", "audit_against_log", "expire_raw", "sweep_certified", "watch_deadlines"]
-NAMES = sorted([*DECISIONS, EXAMPLE, *OTHERS, *REPAIRS, REREAD])
+NAMES = sorted([*DECISIONS, EXAMPLE, *OTHERS, *REPAIRS, REREAD, RESTATE])
 
 
 def test_all_dags_load(dag_bag: DagBag) -> None:

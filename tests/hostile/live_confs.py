@@ -39,6 +39,7 @@ def make_right(pipeline: str) -> dict[str, Conf]:
         "repair_history": {**pick, **why, "force": False},
         "repair_on_call": {**pick, **span, **why, "dry_run": False, "force": False, "plan": None},
         "reread_window": {**pick, **window, **why},
+        "restate_history": {**pick, **span, **why, "dry_run": True, "plan": None},
         "restore_window": {**pick, **window, **why, "revision": None},
         "take_windows": {**pick, **span, **why, "ticket": "INC-1", "release": False},
     }

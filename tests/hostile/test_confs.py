@@ -61,6 +61,7 @@ def build_door(dag: str, params: dict[str, Any]) -> Any:
     from onceover_airflow.operators.decisions import AcceptLossOperator, RestoreOperator, TakeOperator
     from onceover_airflow.operators.repair import DetectOperator
     from onceover_airflow.operators.reread import RereadOperator
+    from onceover_airflow.operators.restate import RestateOperator
     from onceover_airflow.operators.retention import RollUpOperator
     from onceover_airflow.params import chosen_pipelines
 
@@ -74,6 +75,7 @@ def build_door(dag: str, params: dict[str, Any]) -> Any:
         ),
         "repair_on_call": lambda: DetectOperator(**task, scope="run", reason_needed=True),
         "reread_window": lambda: RereadOperator(**task),
+        "restate_history": lambda: RestateOperator(**task),
         "restore_window": lambda: RestoreOperator(**task),
         "take_windows": lambda: TakeOperator(**task),
     }

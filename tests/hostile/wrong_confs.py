@@ -29,6 +29,9 @@ _WRONG: dict[str, tuple[Conf, ...]] = {
         {"from": "0001-01-01T00:00+23:59"}, {"from": "2026-03-01T12:00+99:99"},
         {"plan": "0" * 64},
     ),
+    "restate_history": (
+        {"from": UNALIGNED}, {"reason": TITLE, "dry_run": False}, {"plan": "0" * 64, "dry_run": False},
+    ),
     "restore_window": (
         {"window": UNALIGNED}, {"window": UNKNOWN}, {"window": DISTANT}, {"window": LAST}, {"revision": 7},
         {"revision": 2.0},

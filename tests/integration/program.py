@@ -14,7 +14,18 @@ from typer.testing import CliRunner
 from onceover.cli.app import app
 
 ONCEOVER = str(Path(sys.executable).with_name("onceover"))
-STARTS_SPARK = ("repair", "reread", "verify", "audit", "compact", "ingest", "pipelines", "rebuild", "release")
+STARTS_SPARK = (
+    "repair",
+    "reread",
+    "verify",
+    "audit",
+    "compact",
+    "ingest",
+    "restate",
+    "pipelines",
+    "rebuild",
+    "release",
+)
 WIDE = {"COLUMNS": "500"}
 """A terminal wide enough for a sentence a line."""
 

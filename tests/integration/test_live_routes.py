@@ -61,7 +61,7 @@ def list_state(airflow: AirflowRest) -> Iterator[object]:
     for path in ("dags", "pools", "connections", "variables", "backfills?dag_id=repair_history", "assets/events"):
         answer = airflow._call("GET", f"/api/v2/{path}")
         yield path, answer["total_entries"], [row.get("is_paused") for row in answer.get("dags", [])]
-    for dag in ("repair_on_call", "restore_window", "accept_loss", "take_windows", "reread_window"):
+    for dag in ("repair_on_call", "restore_window", "accept_loss", "take_windows", "reread_window", "restate_history"):
         yield dag, len(airflow.runs(dag))
 
 

@@ -9,7 +9,7 @@ raw: lines -> interpreted by version /
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -22,6 +22,7 @@ from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import OffsetRange
 from onceover.model.record import ID_COLUMNS
 from onceover.model.release import Release
+from onceover.model.window import to_ms
 from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.contract_versions import add_missing_measures, interpret_each
 from onceover.spark.interpret import interpret
@@ -52,11 +53,27 @@ def read_log(
         interpreted = interpret(contracts.versions[version - 1], contracts.list_poison(version), schemas)
         return records.transform(interpreted).transform(add_missing_measures(contracts.newest))
 
+    def hold_under(version: int, pieces: Sequence[OffsetRange], released: int | None) -> Iterator[DataFrame]:
+        for restated in sorted({version, *(each.version for each in contracts.restatements if each.version > version)}):
+            part = under(restated, pieces, released)
+            held = select_held(part, contracts, in_kafka=True, file_ms=F.lit(None).cast("bigint"))
+            of_window = F.greatest(F.lit(version), _find_restated("window_ms", contracts))
+            yield held.where(of_window == restated) if contracts.restatements else held
+
     pieces_by_version = contracts.cutovers.cut_by_version(ranges) or {len(contracts.versions): ()}
-    parts = [under(version, pieces, None) for version, pieces in pieces_by_version.items()]
-    parts += [under(version, ranges, version) for version in sorted({release.version for release in releases})]
-    read = (select_held(part, contracts, in_kafka=True, file_ms=F.lit(None).cast("bigint")) for part in parts)
+    read = [part for version, pieces in pieces_by_version.items() for part in hold_under(version, pieces, None)]
+    for version in sorted({release.version for release in releases}):
+        read += hold_under(version, ranges, version)
     return reduce(DataFrame.unionByName, read)
+
+
+def _find_restated(column: str, contracts: Contracts) -> Column:
+    """Return the version that the window in that column was restated under, 1 for none."""
+    within = (
+        F.when(F.col(column).between(to_ms(each.start), to_ms(each.end) - 1), each.version)
+        for each in contracts.restatements
+    )
+    return F.greatest(F.lit(1), F.lit(1), *within)
 
 
 def read_raw(
@@ -78,6 +95,7 @@ def read_raw(
         read.drop("event_ms")
         .withColumnRenamed("window_ms", "file_ms")
         .transform(_add_released_version(releases))
+        .withColumn("restated_version", _find_restated("file_ms", contracts))
         .transform(interpret_each(contracts, schemas))
     )
     return select_held(records, contracts, in_kafka=False, file_ms=F.col("file_ms"))

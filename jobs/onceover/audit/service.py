@@ -10,6 +10,8 @@ from onceover.audit import store as audit_store
 from onceover.context import PipelineContext
 from onceover.errors import TransientError
 from onceover.ledger.certificates import read_certificate
+from onceover.model.window import WindowRange
+from onceover.repair.restate import require_restatable
 
 MAX_RECORDS: Final = 1_000_000
 MAX_BYTES: Final = 256 * 1024 * 1024
@@ -29,6 +31,14 @@ def request_audit(
         read_certificate(context.ledger, registered.name, start)
     context.root.require_same_store()
     return audit_store.record_request(context.ledger, registered.name, kind, start, end, who)
+
+
+def request_preview(context: PipelineContext, chosen: WindowRange, who: str) -> int:
+    """Record a preview of this range's restatement for `jobs/audit.py`, and return its id. Raises as
+    `require_restatable` does, before Spark starts."""
+    context.require_own_root()
+    require_restatable(context, context.require_same_contract(), chosen)
+    return audit_store.record_request(context.ledger, context.name, "restatement", chosen.start, chosen.end, who)
 
 
 def request_sample(context: PipelineContext, seed: str, who: str) -> int | None:

@@ -27,7 +27,7 @@ from onceover.model.release import Release
 @dataclass(frozen=True, slots=True)
 class Audit:
     """A requested audit. Kind `window` verifies one window's certificate, kind `log` compares a range of windows, or
-    all windows, with Kafka's log."""
+    all windows, with Kafka's log; kind `restatement` previews one of a range."""
 
     audit_id: int
     pipeline: str

@@ -21,7 +21,7 @@ from onceover.errors import OnceoverError
 # The purpose of commands, in the order in which `onceover --help` lists them.
 _COMMANDS: Final = {
     "Inspect": ("windows", "explain", "holes", "doctor"),
-    "Repair": ("repair", "requests", "reread", "restore"),
+    "Repair": ("repair", "requests", "reread", "restore", "restate"),
     "Verify": ("verify", "audit", "sweep"),
     "Decide": ("accept-loss", "take"),
     "Maintain": ("quarantine", "compact", "retention", "offsets"),

@@ -12,6 +12,7 @@ from onceover.ledger.columns import read_count, read_digest
 from onceover.ledger.compactions import FROZEN, parse_compacted
 from onceover.ledger.database import Connection, in_snapshot
 from onceover.ledger.log_limits import list_stopped
+from onceover.ledger.restatements import RESTATED
 from onceover.ledger.windows import WITHIN, count_open_windows
 from onceover.model.digest import EMPTY
 from onceover.model.finding import Evidence, Finding
@@ -44,7 +45,7 @@ WITH chosen AS (
     coalesce(c.last_landing, 0) AS last_landing,
     coalesce({FROZEN}, 0) AS frozen_length,
     c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2, c.low2 AS c_low2,
-    coalesce(c.extras <> '[]', false) AS has_extras
+    coalesce(c.extras <> '[]', false) AS has_extras, {RESTATED} AS restated_under
   FROM onceover."window" w LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
   WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(starts)s)
 ), landed AS (
@@ -169,6 +170,7 @@ def _build_evidence(row: Mapping[str, Any]) -> Evidence:
         unproved=tuple(row["unproved"]),
         landing_set=tuple(row["landing_ids"]),
         has_extras=row["has_extras"],
+        restated=row["restated_under"],
         compacted=parse_compacted(row),
     )
 

@@ -67,6 +67,8 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
             how = _describe_cut(evidence)
         case Kind.UNREADABLE:
             how = _describe_stopped(evidence["stopped"])
+        case Kind.RESTATED:
+            how = f"A repair publishes it under version {evidence['contract_version']}."
         case Kind.STRAY_LINE:
             what = _agree_in_number(what, evidence["misplaced"] + evidence["foreign"], "line")
             how = " ".join([_SCAN, *(text.format(evidence[of]) for of, text in _STRAY.items() if evidence[of])])

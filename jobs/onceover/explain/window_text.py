@@ -40,10 +40,15 @@ def describe_verdict(facts: WindowFacts) -> str:
 
 
 def describe_notes(facts: WindowFacts) -> list[str]:
-    """List why the window is blocked, and why it is not judged now, if so."""
+    """List why the window is blocked, its restatements, and why it is not judged now, if so."""
     notes = []
     if why := facts.rows["window"]["blocked_why"]:
         notes.append(f"Blocked because: {why}")
+    notes += [
+        f"Restated under contract {each['contract_version']} at {format_second(each['created_at'])} by {each['who']}: "
+        f"{each['why']}"
+        for each in facts.rows["restatements"]
+    ]
     if facts.judged is None and facts.state != "open":
         notes.append(f"Not judged now; the ledger's last findings follow: {facts.not_judged}")
     return notes

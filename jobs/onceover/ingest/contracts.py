@@ -1,13 +1,16 @@
-"""The contracts of a pipeline kept beside its raw, so that its lines can be read without the ledger."""
+"""The contracts and restatements of a pipeline, kept beside its raw so that it can be read without the ledger."""
 
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
+from onceover.errors import UsageError
 from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.restatements import list_restatements, record_restatement
 from onceover.lines.contract_names import name_contract
 from onceover.raw.contract_files import keep_contracts
+from onceover.raw.restatement_files import keep_restatements, read_restatements
 from onceover.raw.sealed_json import seal
 from onceover.spark.contract_check import analyze_contract
 
@@ -30,3 +33,16 @@ def keep_registered_contracts(spark: SparkSession, context: PipelineContext, reg
         return seal({"name": name, "contract": contract, "cutovers": cutovers, "columns": columns})
 
     keep_contracts(context.raw_address, context.layout, contracts, describe)
+
+
+def share_restatements(context: PipelineContext) -> None:
+    """Write to raw what only the ledger has, as after a kill, and to the ledger what only raw has, as after a restored
+    backup. Raises TerminalError for a damaged file, UsageError for one that differs from the ledger."""
+    known = list_restatements(context.ledger, context.name)
+    kept = read_restatements(context.raw_address, context.layout)
+    if differing := [mine.number for mine, other in zip(known, kept, strict=False) if mine != other]:
+        path = f"{context.layout.restatement_folder}/{differing[0]}.json"
+        raise UsageError(f"{path} is not the ledger's restatement {differing[0]}; put the pipeline's own file back")
+    for each in kept[len(known) :]:
+        record_restatement(context.ledger, context.name, each)
+    keep_restatements(context.raw_address, context.layout, known[len(kept) :])

@@ -19,7 +19,8 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, as_driver, require_epoch
 from onceover.ledger.read_again import list_wanted
 from onceover.lines.contract_names import name_contract
-from onceover.model.contract import Columns, Contract, list_added_measures, list_changed_parts, list_refused_changes
+from onceover.model.contract import Columns, Contract
+from onceover.model.contract_changes import list_added_measures, list_changed_parts, list_refused_changes
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
 from onceover.raw.contract_files import explain_unknown_files, read_contracts

@@ -16,7 +16,7 @@ from onceover.context import PipelineContext
 from onceover.fault_points import FaultPoint
 from onceover.ingest.batch_queries import BatchQueries
 from onceover.ingest.batch_steps import BatchResult
-from onceover.ingest.contracts import keep_registered_contracts
+from onceover.ingest.contracts import keep_registered_contracts, share_restatements
 from onceover.ingest.driver import Ingest
 from onceover.ingest.micro_batch import append_batch
 from onceover.kafka import Topic
@@ -61,6 +61,7 @@ def build_driver(
     context.ledger.execute(f"SET idle_in_transaction_session_timeout = '{MAX_IDLE_SECONDS}s'")
     root = context.root.claim(epoch, topic.read_cluster_id(), name_process())
     keep_registered_contracts(spark, context, registered)
+    share_restatements(context)
     record_versions(context.ledger, epoch, spark.version, read_zone_data(spark))
     policy, queries = context.pipeline.ingest, BatchQueries(spark, context)
 

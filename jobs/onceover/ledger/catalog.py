@@ -14,10 +14,13 @@ from psycopg.types.json import Jsonb
 from onceover.errors import ContractChangedError, UsageError
 from onceover.ledger.aggregates import AggregateTable, Fingerprint
 from onceover.ledger.database import Connection
-from onceover.model.contract import Columns, Contract, Contracts, Cutovers, list_changed_parts
+from onceover.ledger.restatements import list_restatements
+from onceover.model.contract import Columns, Contract, Contracts, Cutovers
+from onceover.model.contract_changes import list_changed_parts
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import Pipeline
 from onceover.model.poison import PoisonRecord
+from onceover.model.restatement import Restatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class RegisteredPipeline:
     versions: tuple[tuple[Contract, Columns], ...]
     cutovers: Cutovers
     poison: tuple[PoisonRecord, ...] = ()
+    restatements: tuple[Restatement, ...] = ()
 
     @property
     def table(self) -> AggregateTable:
@@ -41,7 +45,8 @@ class RegisteredPipeline:
 
     @property
     def contracts(self) -> Contracts:
-        return Contracts(tuple(contract for contract, _ in self.versions), self.cutovers, self.poison)
+        versions = tuple(contract for contract, _ in self.versions)
+        return Contracts(versions, self.cutovers, self.poison, self.restatements)
 
     def list_poison(self) -> tuple[PoisonRecord, ...]:
         """Return the records that are not evaluated under this version."""
@@ -185,12 +190,19 @@ def require_same_contract(connection: Connection, pipeline: Pipeline) -> Registe
 
 
 def require_in_force(connection: Connection, registered: RegisteredPipeline) -> None:
-    """Raise ContractChangedError if the pipeline was cut over since `registered` was read."""
+    """Raise ContractChangedError if the pipeline was cut over, or windows were restated, since `registered` was
+    read."""
     row = connection.execute(
-        "SELECT contract_version FROM onceover.pipeline WHERE name = %s", [registered.name]
+        "SELECT contract_version, (SELECT count(*) FROM onceover.restatement s WHERE s.pipeline = p.name) AS number "
+        "FROM onceover.pipeline p WHERE name = %s",
+        [registered.name],
     ).fetchone()
     if row and row["contract_version"] != registered.contract_version:
         raise _migrated(registered.name, row["contract_version"])
+    if row and row["number"] != len(registered.restatements):
+        raise ContractChangedError(
+            f"windows of pipeline {registered.name} were restated meanwhile; nothing is wrong, start again"
+        )
 
 
 def _migrated(name: str, version: int) -> ContractChangedError:
@@ -240,6 +252,7 @@ def read_registered(connection: Connection, name: str) -> RegisteredPipeline:
         versions,
         Cutovers(last["contract_version"], at),
         tuple(_parse_poison(each, row["version"]) for row in rows for each in row["poison"]),
+        list_restatements(connection, name),
     )
 
 

@@ -14,6 +14,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import UNKNOWN_VERSION
 from onceover.ledger.landings import count_skipped
+from onceover.ledger.restatements import RESTATED
 from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import list_windows
 from onceover.model.window import format_moment
@@ -23,7 +24,8 @@ _RESTS_ON = f"""
 SELECT c.basis, c.records - c.by_value AS by_columns, c.by_value, c.extras,
   (SELECT coalesce(sum(a.end_offset - a.start_offset), 0)::bigint FROM onceover.accepted_loss a
     WHERE a.loss_id <@ c.losses) AS lost_offsets,
-  ARRAY(SELECT DISTINCT b.contract_version FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
+  ARRAY(SELECT DISTINCT greatest(b.contract_version, {RESTATED})
+    FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
     WHERE {_CERTIFIED} ORDER BY 1) AS contract_versions,
   (SELECT coalesce(jsonb_agg(DISTINCT jsonb_build_object('code', e.code_version,
       'spark', nullif(e.spark_version, %(unknown)s), 'zones', e.zone_data)), '[]')
@@ -95,6 +97,15 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
             )
         ),
         "rests_on": connection.execute(_RESTS_ON, key).fetchone(),
+        "restatements": list(
+            connection.execute(
+                """
+                SELECT contract_version, who, why, created_at FROM onceover.restatement WHERE pipeline = %(pipeline)s
+                  AND range_start <= %(start)s AND %(start)s < range_end ORDER BY number
+                """,
+                key,
+            )
+        ),
         "skipped": count_skipped(connection, pipeline, window_start),
         "losses": list(
             connection.execute(

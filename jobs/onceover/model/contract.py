@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from typing import Any
 
 from onceover.errors import TerminalError
@@ -13,6 +14,7 @@ from onceover.model.json_text import to_plain
 from onceover.model.measures import BY_TIME, SKIPPED, STORED, Derived, Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
+from onceover.model.restatement import Restatement, find_restated_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +258,17 @@ class Cutovers:
 
 @dataclass(frozen=True, slots=True)
 class Contracts:
-    """Every version of a pipeline's contract, from version 1, the cutovers between them, and the poison records."""
+    """Every version of a pipeline's contract, from version 1, the cutovers between them, the poison records and the
+    restatements. A record's version is the larger of its ID's and its window's."""
 
     versions: tuple[Contract, ...]
     cutovers: Cutovers = field(default_factory=Cutovers)
     poison: tuple[PoisonRecord, ...] = ()
+    restatements: tuple[Restatement, ...] = ()
+
+    def find_restated_version(self, window_start: datetime) -> int:
+        """Return the version of the window, 1 for one that was not restated."""
+        return find_restated_version(self.restatements, window_start)
 
     def list_poison(self, version: int) -> tuple[PoisonRecord, ...]:
         """Return the records that are not evaluated under that version."""
@@ -269,44 +277,3 @@ class Contracts:
     @property
     def newest(self) -> Contract:
         return self.versions[-1]
-
-
-# Changes that a cutover may make; any other needs a pipeline of its own.
-#
-# Records from both sides of a cutover share window files and rows of the aggregates. So both versions must agree on the
-# bounds of a window, on the keys of a row, and on the meaning of each old column.
-
-
-def list_changed_parts(old: Contract, new: Contract) -> list[str]:
-    """Return the parts that differ, as a TOML names them."""
-    before, after = old.definition(), new.definition()
-    changed = (part for part in before.keys() | after.keys() if before.get(part) != after.get(part))
-    in_toml = {"horizon_ms": "bounds.horizon", "skew_ms": "bounds.skew", "reader_schema": "schema_file",
-               "key_schema": "key_schema_file"}  # fmt: skip
-    return sorted(in_toml.get(part, part) for part in changed)
-
-
-def list_added_measures(old: Contract, new: Contract) -> list[str]:
-    """Return the names of the measures that only the new contract has."""
-    old_names = {measure.name for measure in old.measures}
-    return [measure.name for measure in new.measures if measure.name not in old_names]
-
-
-def list_refused_changes(old: Contract, new: Contract) -> list[str]:
-    """Return in a few words each change that a cutover cannot make; Spark may refuse further ones."""
-    refused = [part for part in ("topic", "window_minutes") if getattr(old, part) != getattr(new, part)]
-    before, after = {key.name for key in old.keys}, {key.name for key in new.keys}
-    refused += [f"key {name} is new" for name in sorted(after - before)]
-    refused += [f"key {name} is gone" for name in sorted(before - after)]
-    operations = {measure.name: measure.operation for measure in new.measures}
-    for measure in old.measures:
-        now = operations.get(measure.name)
-        if now is None:
-            refused.append(f"measure {measure.name} is gone")
-        elif now != measure.operation:
-            refused.append(f"measure {measure.name} is a {now}, not a {measure.operation}")
-    kept = {each.name: each for each in new.derived}
-    for each in old.derived:
-        if (now_derived := kept.get(each.name)) is not None and now_derived.scale != each.scale:
-            refused.append(f"measure {each.name} has the scale {now_derived.scale}, not {each.scale}")
-    return refused

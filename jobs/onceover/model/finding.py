@@ -38,6 +38,7 @@ class Evidence:
     certificate, of all.
     With `has_extras`, the certificate counts records that had landed nowhere; only raw shows whether they still do.
     `compacted` is the file that replaces the window's expired text.
+    `restated` is the contract version of a restatement; near real time, records may have had an earlier one.
     `overlaps` are landings of this window, not all certified, whose batches' offset ranges overlap: each with the
     earlier one that it overlaps and that reaches furthest.
     """
@@ -57,6 +58,7 @@ class Evidence:
     unproved: tuple[int, ...] = ()
     landing_set: tuple[int, ...] = ()
     has_extras: bool = False
+    restated: int | None = None
     compacted: CompactedFile | None = None
 
     @property

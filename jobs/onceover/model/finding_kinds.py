@@ -73,6 +73,7 @@ class Kind(StrEnum):
     MISSING_FILE = "missing file"
     LATE = "late"
     AGGREGATE_MISMATCH = "aggregate mismatch"
+    RESTATED = "restated"
     STRAY_LINE = "stray line"
     CORRUPT_LINE = "corrupt line"
     FAILED_PROOF = "failed proof"
@@ -119,6 +120,11 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         cause="a crash between the increment and the landing: more is counted than landed",
         repair="overwrites the rows from raw",
         waits_for_batches=True,
+    ),
+    Kind.RESTATED: Meaning(
+        what="The window was restated under another version of the contract, and its rows may not be of that version.",
+        cause="`onceover restate` named the window, or records arrived in it afterwards",
+        repair="evaluates the records under that version; refuses if it dates one otherwise, or quarantines one",
     ),
     Kind.STRAY_LINE: Meaning(
         what="{} in the window file [belongs|belong] elsewhere, and [counts|count] for nothing.",

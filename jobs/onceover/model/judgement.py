@@ -38,6 +38,8 @@ def judge_window(
         )
     if evidence.control != evidence.expected:
         findings.append(Finding(Kind.AGGREGATE_MISMATCH, _mismatch(evidence.control, evidence.expected)))
+    if evidence.restated and not evidence.is_certified:
+        findings.append(Finding(Kind.RESTATED, {"contract_version": evidence.restated}))
     late = evidence.landings_since if evidence.certified is not None else ()
     if late or evidence.late_records:
         findings.append(

@@ -18,6 +18,7 @@ class RepairFailure(StrEnum):
     UNKNOWN_CONTRACT = "unknown contract"
     FEWER_RECORDS = "fewer records"  # than the last certificate
     REFUSED_ROWS = "refused rows"  # by the database
+    OTHERWISE_DATED = "otherwise dated"  # records of a restated window, or quarantined by its contract
 
 
 def shows_damage(failures: Iterable[str]) -> bool:

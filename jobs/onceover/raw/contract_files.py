@@ -10,7 +10,8 @@ from itertools import pairwise
 
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.lines.contract_names import name_contract
-from onceover.model.contract import Contract, Contracts, Cutovers, list_refused_changes
+from onceover.model.contract import Contract, Contracts, Cutovers
+from onceover.model.contract_changes import list_refused_changes
 from onceover.model.offsets import LARGEST_END, KafkaPartition
 from onceover.raw.layout import Layout
 from onceover.raw.sealed_json import unseal

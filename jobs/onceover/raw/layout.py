@@ -58,6 +58,11 @@ class Layout:
         return f"{self.raw_root}/{self.pipeline}/contracts"
 
     @property
+    def restatement_folder(self) -> str:
+        """Return the folder of the restatements of windows."""
+        return f"{self.raw_root}/{self.pipeline}/restatements"
+
+    @property
     def schema_folder(self) -> str:
         """Return the folder of the schemas that values were written with."""
         return f"{self.raw_root}/{self.pipeline}/schemas"

@@ -18,12 +18,14 @@ from onceover.ledger.catalog import keep_raw_store, record_poison, restore_contr
 from onceover.ledger.drivers import UNKNOWN_VERSION, Epoch, as_driver, name_process, record_versions
 from onceover.ledger.frontiers import read_origins
 from onceover.ledger.log_cuts import record_cuts
+from onceover.ledger.restatements import record_restatement
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import RawContents, RawFile
 from onceover.model.root_marker import UnreadableMarkerError, join_origins
 from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.raw.marker import MarkerFiles
+from onceover.raw.restatement_files import read_restatements
 from onceover.recovery.kept_contracts import read_kept_contracts, require_known
 from onceover.recovery.poison import list_quarantined_poison
 from onceover.recovery.rebuild_ledger import (
@@ -81,6 +83,7 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
     cluster = read_cluster_id(context.address("kafka"), pipeline)
     _require_trace(context, facts)
     contracts = read_kept_contracts(context)
+    restatements = read_restatements(context.raw_address, context.layout)
     versions = [(contract, check_contract(spark, contract)) for contract in contracts.versions]
     cutovers = contracts.cutovers.at
     if not context.is_registered():
@@ -117,6 +120,8 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
             record_versions(context.ledger, epoch, UNKNOWN_VERSION, UNKNOWN_VERSION)
             written = write_ledger(context.ledger, epoch, registered, files, contents, logs, without_text)
             _store_offsets(context, facts, contents)
+            for each in restatements:
+                record_restatement(context.ledger, context.name, each)
         _compare_log(context, epoch)
         # Last: until then every writer refuses the root, so that none works with half of a ledger.
         context.root.take_rebuilt(epoch, cluster, owner)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from onceover.context import PipelineContext
 from onceover.errors import ContractChangedError, TerminalError
 from onceover.lines.contract_names import name_contract
-from onceover.model.contract import Contracts, list_changed_parts
+from onceover.model.contract import Contracts
+from onceover.model.contract_changes import list_changed_parts
 from onceover.model.raw_file import UnknownLines
 from onceover.raw.contract_files import read_contracts
 

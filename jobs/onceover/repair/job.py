@@ -28,6 +28,7 @@ from onceover.repair import publish
 from onceover.repair.folded import list_compacted, list_texts, open_rebuild
 from onceover.repair.progress import WindowProgress
 from onceover.repair.proof import Verdict, add_failed_proof, prove
+from onceover.repair.restate import explain_refused
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
 from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases, open_leases
@@ -109,6 +110,10 @@ class RepairRun:
 
     def _judge(self, claim: ClaimedWindow, rebuilt: RebuiltWindow) -> RepairOutcome:
         verdict = prove(claim, rebuilt)
+        restated = self.registered.contracts.find_restated_version(claim.window_start)
+        if restated > 1 and rebuilt.misplaced_lines and not verdict.is_proved:
+            reason = explain_refused(self.registered.name, rebuilt.misplaced_lines, restated)
+            return self._record_failure(claim, reason, {RepairFailure.OTHERWISE_DATED}, rebuilt, verdict)
         if rebuilt.unknown:
             reason = explain_unknown(self.context, rebuilt.unknown)
             return self._record_failure(claim, reason, {RepairFailure.UNKNOWN_CONTRACT}, rebuilt, verdict)

@@ -19,12 +19,14 @@ from onceover.model.window import format_moment
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
     """The result of a restore: the rows of revision `source` are now `revision`. `records` is None if their count is
-    unknown."""
+    unknown. `is_restated`: the window was restated since these rows were published, so they are of an older
+    contract."""
 
     source: int
     revision: int
     rows: int
     records: int | None
+    is_restated: bool = False
 
 
 def restore_revision(
@@ -83,6 +85,15 @@ def restore_revision(
             """,
             [request_id, registered.name, window_start, Jsonb(before), Jsonb(after)],
         )
+        restated = connection.execute(
+            """
+            SELECT FROM onceover.restatement WHERE pipeline = %(pipeline)s AND range_start <= %(start)s
+              AND %(start)s < range_end AND created_at > coalesce((
+                SELECT max(finished_at) FROM onceover.repair WHERE pipeline = %(pipeline)s
+                  AND window_start = %(start)s AND (after ->> 'revision')::integer = %(source)s), '-infinity')
+            """,
+            {"pipeline": registered.name, "start": window_start, "source": old["revision"]},
+        ).fetchone()
         registered.table.keep(connection, window_start, current)
         rows = registered.table.restore(connection, window_start, old["revision"], current + 1)
         connection.execute(
@@ -100,4 +111,4 @@ def restore_revision(
                 **control,
             },
         )
-    return RestoreResult(old["revision"], current + 1, rows, control["records"])
+    return RestoreResult(old["revision"], current + 1, rows, control["records"], restated is not None)

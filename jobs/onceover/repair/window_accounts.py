@@ -78,7 +78,7 @@ class WindowAccounts:
             pieces,
             group.names,
             len(group.contracts.versions) - 1,
-            _find_contracts(group, releases),
+            _find_contracts(group, releases, group.contracts.find_restated_version(claim.window_start)),
             NumberedRanges.of((ids, n) for n, each in enumerate(releases) for ids in subtract(each.ranges, without)),
             group.accounted,
             group.own,
@@ -149,21 +149,25 @@ def _list_landed(
     return LandedRanges(landing, source, start, end, epoch, is_exact.astype(bool))
 
 
-def _find_contracts(group: GroupAccounts, releases: Sequence[Release]) -> NumberedRanges:
-    if not releases:
+def _find_contracts(group: GroupAccounts, releases: Sequence[Release], restated: int) -> NumberedRanges:
+    """Return the contract of each ID of a window that was restated under that version, or 1."""
+    if not releases and restated == 1:
         return group.earlier
     ids = [piece for release in releases for piece in release.ranges]
     count = len(group.contracts.versions)
-    released = [(piece, count + release.version - 1) for release in releases for piece in release.ranges]
-    return NumberedRanges.of([*_list_earlier(group.contracts, ids), *released])
+    released = [(piece, count + max(release.version, restated) - 1) for release in releases for piece in release.ranges]
+    return NumberedRanges.of([*_list_earlier(group.contracts, ids, restated), *released])
 
 
-def _list_earlier(contracts: Contracts, without: Sequence[OffsetRange]) -> list[tuple[OffsetRange, int]]:
+def _list_earlier(
+    contracts: Contracts, without: Sequence[OffsetRange], restated: int = 1
+) -> list[tuple[OffsetRange, int]]:
     """Return the IDs of each version but the newest, with its place among the names."""
     whole = [OffsetRange(source, 0, LARGEST_END) for source in contracts.cutovers.at]
     by_version = contracts.cutovers.cut_by_version(whole)
-    earlier = [version for version in by_version if version != len(contracts.versions)]
-    return [(piece, version - 1) for version in earlier for piece in subtract(by_version[version], without)]
+    versions = ((max(version, restated), pieces) for version, pieces in by_version.items())
+    earlier = [each for each in versions if each[0] != len(contracts.versions)]
+    return [(piece, version - 1) for version, pieces in earlier for piece in subtract(pieces, without)]
 
 
 def _find_first_ids(pieces: LandedPieces, releases: Sequence[Release]) -> dict[tuple[int, int, int], int]:

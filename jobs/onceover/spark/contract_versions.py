@@ -52,7 +52,8 @@ def add_missing_measures(newest: Contract) -> Callable[[DataFrame], DataFrame]:
 
 
 def add_version(cutovers: Cutovers) -> Callable[[DataFrame], DataFrame]:
-    """Add the ID's `version`: that of its release, if there is a `released_version`, else by the cutovers."""
+    """Add the `version`: that of the ID's release, if there is a `released_version`, else by the cutovers; or that of
+    its window, if there is a larger `restated_version`."""
     begins = (
         (piece, version)
         for source in cutovers.at
@@ -65,6 +66,8 @@ def add_version(cutovers: Cutovers) -> Callable[[DataFrame], DataFrame]:
         released = [F.col("released_version")] if "released_version" in records.columns else []
         # The default is for a Kafka partition that was added after all cutovers.
         version = F.coalesce(*released, "version", F.lit(cutovers.newest))
+        if "restated_version" in records.columns:
+            version = F.greatest(version, "restated_version")
         return records.transform(by_cutover).withColumn("version", version.cast("int"))
 
     return add

@@ -116,8 +116,10 @@ def show_range(
         plan = read_plan(context, start, to, force)
         taken = list_takings(context.ledger, context.name, span.start, span.end)
         states = Counter(read_strip(context.ledger, context.name, span.start, span.end)["states"].replace(".", ""))
+        is_migrated = context.read_registration().contract_version > 1
     return render(
         "range.html",
+        is_migrated=is_migrated,
         pipeline=pipeline,
         span=span,
         plan=plan,

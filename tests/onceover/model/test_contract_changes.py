@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from onceover.model.contract import Contract, Key, list_added_measures, list_changed_parts, list_refused_changes
+from onceover.model.contract import Contract, Key
+from onceover.model.contract_changes import list_added_measures, list_changed_parts, list_refused_changes
 from onceover.model.measures import Measure
 
 OLD = Contract(

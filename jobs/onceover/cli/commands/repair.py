@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
 from typing import Annotated
 
 from onceover.cli.arguments import DryRun, From, PipelineName, Reason, To, flag, get_user, option, require_reason
 from onceover.cli.command import command
 from onceover.cli.exit_codes import FAILED, TRY_LATER
-from onceover.cli.output import Answer, print_progress
+from onceover.cli.output import Answer
 from onceover.cli.ranges import resolve_range_until_now
-from onceover.cli.repair_report import Result, describe_planned, describe_result
-from onceover.cli.spark_entry import make_command, run_entry
+from onceover.cli.repair_report import describe_planned, describe_result
+from onceover.cli.repair_run import carry_out
 from onceover.context import open_pipeline
 from onceover.detection import detect as detecting
-from onceover.detection.holes import explain_holes
 from onceover.detection.plan import plan_repair
-from onceover.ledger.windows import list_windows
-from onceover.repair import confirmation
-from onceover.repair.range_outcome import judge_range
 
 Force = Annotated[bool, flag("--force", "Rebuild right and certified windows of the range as well.")]
 ByValue = Annotated[
@@ -82,23 +76,5 @@ def repair(
             by_value=by_value,
             plan_token=plan,
         )
-        result = Result(detection)
-        if detection.request_id is not None:
-            print_progress(
-                f"judged {detection.judged} windows: {detection.certified} certified, {len(detection.failed)} to repair"
-                + (f", {len(detection.read_again)} holes to read again from Kafka" if detection.read_again else "")
-                + "; starting Spark"
-            )
-            code = run_entry(
-                make_command("repair.py", "--pipeline", context.name, "--request", str(detection.request_id))
-            )
-            # Even after a failed job, published rows are read back, so that no window stays unconfirmed.
-            done = confirmation.confirm(context, detection.request_id)
-            # Holes that were read again have closed since.
-            detection = replace(detection, findings=explain_holes(context, detection.findings))
-            result = Result(detection, done, code)
-        elif not detection.judged:
-            windows = list_windows(context.ledger, context.name, None, window_range.start, window_range.end)
-            result = replace(result, unjudged=Counter(str(row["state"]) for row in windows))
-        result = replace(result, requested=judge_range(context, window_range, result.confirmation))
+        result = carry_out(context, window_range, detection)
     return Answer(result, describe_result(result), result.exit_code)

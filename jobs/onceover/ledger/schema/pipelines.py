@@ -23,7 +23,7 @@ CREATE TABLE onceover.action (
   action_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   pipeline text NOT NULL,
   kind text NOT NULL CHECK (kind IN ('take windows', 'release windows', 'set offsets', 'take over raw', 'compact raw',
-    'audit window', 'audit log')),
+    'audit window', 'audit log', 'audit restatement')),
   who text NOT NULL,
   why text,
   detail jsonb NOT NULL,
@@ -73,6 +73,20 @@ COMMENT ON COLUMN onceover.contract.cutovers IS
 COMMENT ON COLUMN onceover.contract.poison IS
   'Records that its SQL is not evaluated for: Spark''s process died of them, or did not end. The error ended it.';
 COMMENT ON COLUMN onceover.contract.who IS 'Author of the cutover to this version; NULL for the first version.';
+
+CREATE TABLE onceover.restatement (
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  number integer NOT NULL,
+  range_start timestamptz NOT NULL,
+  range_end timestamptz NOT NULL,
+  contract_version integer NOT NULL,
+  who text NOT NULL,
+  why text NOT NULL,
+  created_at timestamptz NOT NULL,
+  PRIMARY KEY (pipeline, number)
+);
+COMMENT ON TABLE onceover.restatement IS
+  'Ranges of windows whose records count under that version of the contract, or a later one by their IDs.';
 
 CREATE TABLE onceover.kafka_partition (
   pipeline text NOT NULL REFERENCES onceover.pipeline,

@@ -1,0 +1,26 @@
+"""Restatements: windows of the past whose records count under a later version of the contract than their IDs have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Restatement:
+    """The windows from `start` to before `end`, whose records have that version of the contract, or a later one by
+    their IDs. A pipeline's restatements have the numbers 1, 2, ..."""
+
+    number: int
+    start: datetime
+    end: datetime
+    version: int
+    who: str
+    why: str
+    created_at: datetime
+
+
+def find_restated_version(restatements: Iterable[Restatement], window_start: datetime) -> int:
+    """Return the largest version that a window was restated under, 1 for none."""
+    return max((each.version for each in restatements if each.start <= window_start < each.end), default=1)

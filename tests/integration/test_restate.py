@@ -1,0 +1,193 @@
+"""History restated on the real stack: windows of the past under a later contract, proved, and kept by raw."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from tests.integration.cutover import assert_proved
+from tests.integration.events import NOON_MS, Rows, event
+from tests.integration.lane import Lane, Lanes
+from tests.integration.other_ledger import make_ledger
+from tests.integration.planted_failures import minutes, replay
+from tests.integration.program import run, succeed
+
+from onceover.errors import ChangedPlanError, ContractChangedError, UsageError
+from onceover.fault_points import FaultPoint
+from onceover.ingest.contracts import share_restatements
+from onceover.ledger import repair_requests
+from onceover.raw.restatement_files import read_restatements
+from onceover.repair.groups import repair_groups
+from onceover.repair.restate import restate_range
+
+pytestmark = pytest.mark.stack
+
+
+def correct(lane: Lane) -> None:
+    """Correct key and sum of the contract, and add a measure."""
+    text = lane.toml.read_text()
+    for old, new in (
+        ('kind = "value.kind"', 'kind = "upper(value.kind)"'),
+        ('amount_sum = { sum = "value.amount" }', 'amount_sum = { sum = "value.amount * 100" }'),
+        ("[contract.bounds]", 'big = { count_if = "value.amount >= 5" }\n[contract.bounds]'),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    lane.toml.write_text(text)
+
+
+def compute(lane: Lane, cutovers: Mapping[int, int], restated: range) -> Rows:
+    """Return the log's rows: by the corrected contract from the cutover on, and in restated minutes."""
+    rows: dict[tuple[object, ...], tuple[int, int, int, int | None]] = {}
+    for (kafka_partition, offset), (_, value) in lane.log().items():
+        record = json.loads(value or b"")
+        minute = (record["at"] - NOON_MS) // 300_000 * 5
+        new = offset >= cutovers[kafka_partition] or minute in restated
+        amount: int = record["amount"]
+        key = (float(minute), record["kind"].upper() if new else record["kind"])
+        events, total, largest, big = rows.get(key, (0, 0, amount, None))
+        rows[key] = (
+            events + 1,
+            total + amount * (100 if new else 1),
+            max(largest, amount),
+            (big or 0) + (amount >= 5) if new else big,
+        )
+    return dict(rows)
+
+
+def produce(lane: Lane, start: int, end: int) -> None:
+    for kafka_partition in (0, 1):
+        values = [event(n % 40, amount=n % 7, kind="ab"[n % 3 == 0]) for n in range(start, end)]
+        lane.produce(values, kafka_partition)
+
+
+def test_restated_windows_are_of_the_new_contract(lanes: Lanes) -> None:
+    lane = lanes(partitions=2)
+    produce(lane, 0, 40)
+    replay(lane)
+    lane.ingest()
+    lane.repair_detected()
+    with pytest.raises(UsageError, match="has had one contract since its start"):
+        lane.preview(minutes(0, 20))
+    correct(lane)
+    at = {source.kafka_partition: first for source, first in lane.migrate().cutovers}
+    before = lane.aggregates()
+    assert before == compute(lane, at, range(0))
+
+    shown = lane.preview(minutes(0, 20))
+    assert (shown["windows"], shown["changing"], shown["refused"], shown["uncertified"]) == (4, 4, [], 0)
+    assert {row[0] for entry in shown["rows"] for row in entry["rows"]} == {"-", "+"}
+    assert lane.aggregates() == before, "a preview publishes nothing"
+    assert lane.restate(minutes(0, 20)).failed == ()
+    assert lane.aggregates() == compute(lane, at, range(20))
+    assert lane.explain(0)["state"] == "certified"
+    assert_proved(lane, 0, 25)
+    assert lane.preview(minutes(0, 20))["changing"] == 0
+
+    produce(lane, 40, 60)  # late, of the new contract, also in a restated window
+    lane.ingest()
+    assert {str(each.kind) for each in lane.detect(minutes(0, 5)).failed[0].findings} == {"restated", "late"}
+    lane.repair_detected()
+    assert lane.aggregates() == compute(lane, at, range(20))
+    assert_proved(lane, 0)
+
+
+@pytest.mark.rare
+def test_killed_restatement_is_finished_by_detection(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = lanes(partitions=2)
+    produce(lane, 0, 40)
+    lane.ingest()
+    lane.detect()
+    correct(lane)
+    at = {source.kafka_partition: first for source, first in lane.migrate().cutovers}
+    token = lane.preview(minutes(0, 20))["token"]
+    with lane.open() as context:
+        registered = context.read_registration()
+        with pytest.raises(ChangedPlanError, match="look again with --dry-run"):
+            restate_range(context, registered, minutes(0, 25), "me", "a test", token)
+        with monkeypatch.context() as patch:
+            patch.setattr("onceover.repair.restate.keep_restatements", die)
+            with pytest.raises(KeyboardInterrupt):
+                restate_range(context, registered, minutes(0, 20), "me", "a test", token)
+        assert read_restatements(context.raw_address, context.layout) == ()
+        restate_range(context, context.read_registration(), minutes(0, 20), "me", "again", token)
+        assert len(context.read_registration().restatements) == 1, "run twice, it is one fact"
+        stale = lane.detect()
+        assert len(stale.failed) == 4
+        request = repair_requests.read_request(context.ledger, lane.name, stale.request_id or 0)
+        with pytest.raises(ContractChangedError, match="restated meanwhile"):
+            repair_groups(lane.spark, context, registered, request, FaultPoint())
+        share_restatements(context)
+        assert [each.why for each in read_restatements(context.raw_address, context.layout)] == ["a test"]
+    lane.repair(stale.request_id)
+    right = compute(lane, at, range(20))
+    assert lane.aggregates() == right
+    assert_proved(lane, 0)
+
+    # The records before the cutover are read again, and count by their own contract near real time.
+    lane.set_offsets({0: 0, 1: 0})
+    lane.ingest()
+    assert lane.aggregates() != right
+    lane.repair_detected()
+    assert lane.aggregates() == right
+    lane.compact()
+    assert lane.repair_detected(minutes(0, 20), by_value=True, force=True).failed == ()
+    assert lane.aggregates() == right
+    assert_proved(lane, 0)
+
+    monkeypatch.setenv("ONCEOVER_POSTGRES", make_ledger())
+    lane.rebuild()
+    lane.ingest()
+    lane.repair_detected()
+    assert lane.aggregates() == right
+    assert_proved(lane, 0)
+
+
+def die(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.rare
+def test_contract_that_dates_otherwise_is_refused(lanes: Lanes) -> None:
+    lane = lanes(partitions=2)
+    produce(lane, 0, 40)
+    lane.ingest()
+    lane.detect()
+    before = lane.aggregates()
+    text = lane.toml.read_text()
+    later = 'event_time = "value.at + if(value.amount = 3 AND value.at < 1772366700000, 1, 0)"'
+    text = text.replace('sum = "value.amount"', 'sum = "value.amount * 100"')
+    lane.toml.write_text(text.replace('event_time = "value.at"', later))
+    lane.migrate()
+
+    shown = lane.preview(minutes(0, 20))
+    assert (shown["token"], shown["refused_windows"], shown["windows"]) == (None, 1, 4)
+    (refused,) = shown["refused"]
+    assert (refused["window"], refused["refused"]) == ("2026-03-01T12:00Z", "2 lines dated otherwise or quarantined")
+    assert [each[8:] for each in sorted(refused["examples"])] == [
+        f"-{at}:3: event time 2026-03-01T12:03:00.001+00:00" for at in (0, 1)
+    ]
+    assert lane.preview(minutes(5, 20))["token"]
+    with lane.open() as context, pytest.raises(ChangedPlanError):
+        restate_range(context, context.read_registration(), minutes(0, 20), "me", "a test", "0" * 64)
+    assert lane.aggregates() == before
+    assert lane.detect().failed == ()
+
+    span = ["--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:20Z"]
+    shown_on = run("restate", lane.name, *span, "--reason", "a test")
+    assert (shown_on.returncode, lane.aggregates()) == (1, before)
+    assert "2026-03-01T12:00Z refused: 2 lines dated otherwise or quarantined" in shown_on.stdout
+    assert "1 window refused; nothing can be restated: choose a range without them" in shown_on.stdout
+    span[1] = "2026-03-01T12:05Z"
+    assert "version 2 of the contract changes 3 of 3 certified windows" in succeed(
+        "restate", lane.name, *span, "--dry-run"
+    )
+    succeed("restate", lane.name, *span, "--reason", "INC-43")
+    assert lane.aggregates() != before
+    explained = lane.explain_text(5)
+    assert "Restated under contract 2 at" in explained
+    assert "contract 2." in explained, "the certificate names the version that counts"
+    assert "these rows are of an older contract" in succeed(
+        "restore", lane.name, "2026-03-01T12:05Z", "--reason", "a test"
+    )
