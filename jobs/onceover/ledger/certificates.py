@@ -29,7 +29,7 @@ class Certificate:
     are records that count though they have landed nowhere; the ledger alone certifies no window with one.
 
     One that is based on raw names its repair; its `by_value` records count by what their VALUE gave the repair, the
-    others by the columns that ingest wrote into their lines."""
+    others by the columns that ingest wrote into their lines. The repair announces the rows that it replaced."""
 
     window_start: datetime
     version: int
@@ -42,6 +42,7 @@ class Certificate:
     extras: Sequence[EpochSpan] = ()
     repair_id: int | None = None
     by_value: int | None = None
+    are_rows_replaced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,18 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
           SELECT coalesce(range_agg(int8range(loss_id, loss_id + 1)), '{}') AS ids FROM onceover.accepted_loss
           WHERE pipeline = %(pipeline)s AND first_window <= %(start)s AND %(start)s < end_window
             AND relanded_at IS NULL
+        ), former AS (
+          SELECT certificate_id, aggregate_rows, aggregate_hash FROM onceover.certificate
+          WHERE pipeline = %(pipeline)s AND window_start = %(start)s ORDER BY certificate_id DESC LIMIT 1
         ), fresh AS (
           INSERT INTO onceover.certificate (pipeline, window_start, version, basis, contract_version, code_version,
             last_landing, landings, frozen_length, records, high1, low1, high2, low2, aggregate_rows, aggregate_hash,
-            repair_id, by_value, who, why, losses, extras)
+            repair_id, by_value, who, why, losses, extras, replaced_certificate)
           SELECT %(pipeline)s, %(start)s, %(version)s, %(basis)s, %(contract_version)s, %(code_version)s,
             %(last_landing)s, %(landings)s, %(frozen_length)s, %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s,
-            %(rows)s, %(hash)s, %(repair_id)s, %(by_value)s, %(who)s, %(why)s, lost.ids, %(extras)s
+            %(rows)s, %(hash)s, %(repair_id)s, %(by_value)s, %(who)s, %(why)s, lost.ids, %(extras)s,
+            (SELECT certificate_id FROM former WHERE NOT %(replaced)s
+              AND (aggregate_rows, aggregate_hash) IS DISTINCT FROM (%(rows)s::bigint, %(hash)s::text))
           FROM lost RETURNING certificate_id, basis, losses)
         UPDATE onceover."window" SET certificate_id = fresh.certificate_id, certified_version = %(version)s,
           certified_basis = CASE WHEN fresh.losses = '{}' THEN fresh.basis ELSE 'loss' END,
@@ -100,6 +106,7 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             "who": stated.who,
             "why": stated.why,
             "extras": Jsonb(spans_as_json(stated.extras)),
+            "replaced": stated.are_rows_replaced,
         },
     ).fetchone()
     return int(row["certificate_id"]) if row else 0

@@ -1,45 +1,33 @@
-"""What other DAGs hear of published windows: one message for each request, no larger than Airflow likes them."""
+"""What other DAGs hear of a day whose windows have other rows now: each request with its windows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
+from onceover.ledger.announcements import offer_days
 from onceover.ledger.database import Connection
-from onceover.ledger.repair_tries import offer_published
 from onceover.model.json_text import to_plain
 
-MAX_OFFERED: Final = 5_000
-MAX_WINDOWS: Final = 500
-"""Windows of one message: a larger request has several."""
+_OF_DAY: Final = ("pipeline", "day")
+_OF_REQUEST: Final = ("by", "via", "who", "reason", "request", "dag_id", "run_id")
+_OF_WINDOW: Final = ("start", "end", "revision", "certificate", "verdict", "before", "after")
 
 
-def collect_announcements(connection: Connection, run: str) -> list[Mapping[str, Any]]:
-    """Return the windows that were published and not announced yet, as offered to this run: by pipeline and request,
-    what an event carries, in JSON's types."""
-    return list(build_announcements(offer_published(connection, run, MAX_OFFERED)))
+def collect_announcements(connection: Connection, run: str, pipelines: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return the days of these pipelines that are to be announced, as offered to this run: by pipeline and day, what
+    the event of each carries as `published`, in JSON's types."""
+    return list(build_announcements(offer_days(connection, run, pipelines)))
 
 
 def build_announcements(rows: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
-    """Yield the announcements of published windows, which are in order of pipeline and request."""
-    for (pipeline, request_id), group in groupby(rows, key=lambda row: (row["pipeline"], row["request_id"])):
-        published = list(group)
-        first = published[0]
-        for at in range(0, len(published), MAX_WINDOWS):
-            windows = [
-                {name: row[name] for name in ("start", "end", "revision", "before", "after")}
-                for row in published[at : at + MAX_WINDOWS]
-            ]
-            extra = {
-                "pipeline": pipeline,
-                "by": "restore" if first["state"] == "restored" else "repair",
-                "via": first["via"],
-                "who": first["who"],
-                "reason": first["why"],
-                "request": request_id,
-                "dag_id": first["dag_id"],
-                "run_id": first["run_id"],
-                "windows": windows,
-            }
-            yield to_plain(extra)
+    """Yield the announcement of each day, from windows in order of pipeline, day and request."""
+    for (pipeline, day), of_day in groupby(rows, key=itemgetter(*_OF_DAY)):
+        published = [
+            {"pipeline": pipeline, **dict(zip(_OF_REQUEST, request, strict=True)),
+             "windows": [{name: row[name] for name in _OF_WINDOW} for row in windows]}
+            for request, windows in groupby(of_day, key=itemgetter(*_OF_REQUEST))
+        ]  # fmt: skip
+        yield to_plain({"pipeline": pipeline, "day": day, "published": published})

@@ -105,6 +105,7 @@ def publish(
             extras=rebuilt.extras,
             repair_id=claimed.repair_id,
             by_value=rebuilt.by_value,
+            are_rows_replaced=revision != int(row["revision"]),
         )
         certify(connection, registered, certificate)
         if claimed.compacted is not None and rebuilt.compacted == EMPTY:  # the text alone has proved the window

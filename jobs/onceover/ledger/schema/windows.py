@@ -94,12 +94,17 @@ CREATE TABLE onceover.certificate (
   by_value bigint,
   losses int8multirange NOT NULL DEFAULT '{{}}',
   extras jsonb NOT NULL DEFAULT '[]',
+  replaced_certificate bigint REFERENCES onceover.certificate,
+  announced_at timestamptz,
+  announced_in text,
   verdict text NOT NULL GENERATED ALWAYS AS (
     CASE WHEN losses = '{{}}' THEN 'exact' ELSE 'exact but for accepted losses' END) STORED
 );
 CREATE INDEX ON onceover.certificate (pipeline, window_start);
 CREATE INDEX ON onceover.certificate (certificate_id) INCLUDE (version, basis, verdict);
 CREATE INDEX ON onceover.certificate (pipeline) WHERE extras <> '[]';
+CREATE INDEX ON onceover.certificate (pipeline, certificate_id)
+  WHERE announced_at IS NULL AND replaced_certificate IS NOT NULL;
 COMMENT ON TABLE onceover.certificate IS 'That a window''s rows were right, by what, and by whose order.';
 COMMENT ON COLUMN onceover.certificate.last_landing IS
   'It rests on the window''s landings up to this one, 0: on none. A window''s landings are numbered as they landed.';
@@ -110,6 +115,11 @@ COMMENT ON COLUMN onceover.certificate.by_value IS
 COMMENT ON COLUMN onceover.certificate.losses IS 'The accepted losses that it states: ranges of loss_id.';
 COMMENT ON COLUMN onceover.certificate.extras IS
   'Records that it counts though they had landed nowhere: [generation, kafka_partition, start, end, leader epoch].';
+COMMENT ON COLUMN onceover.certificate.replaced_certificate IS
+  'The window''s certificate before it, if late records were counted since, and no repair replaced rows for it.';
+COMMENT ON COLUMN onceover.certificate.announced_at IS
+  'When Airflow had an event of the pipeline''s asset about these late records; NULL: not yet, or there were none.';
+COMMENT ON COLUMN onceover.certificate.announced_in IS 'The run of Airflow that last offered it as an event.';
 
 CREATE TABLE onceover."window" (
   pipeline text NOT NULL REFERENCES onceover.pipeline,
