@@ -1,7 +1,8 @@
-"""An example to copy: runs after windows of any pipeline were published, and hears which.
+"""An example to copy: runs for each day of which windows of any pipeline have other rows now, and hears which.
 
-It is paused until you unpause it. For one pipeline, schedule your DAG on `pipeline_asset("PIPELINE")` instead. A run
-may have several events, and a window may come twice: work by window and revision.
+It is paused until you unpause it. For one pipeline, schedule your DAG by `repaired_days("PIPELINE")` instead. A run may
+have several events, and a window may come twice: work by window, revision and certificate. A day that changes again
+while its run goes on has another run after it.
 
 ### When a task is red
 
@@ -14,19 +15,25 @@ from typing import Any
 
 from airflow.sdk import dag, get_current_context, task
 
-from onceover_airflow.assets import PUBLISHED
+from onceover_airflow.assets import repaired_days
+from onceover_airflow.params import known_pipelines
 from onceover_airflow.retries import DEFAULT_ARGS
 
 
 @task
-def rerun() -> list[dict[str, Any]]:
-    """List the published windows; here your code computes again what depends on them."""
-    events = get_current_context()["triggering_asset_events"]
-    return [each for of_asset in events.values() for event in of_asset for each in event.extra["published"]]
+def rerun() -> dict[str, Any]:
+    """Name the day and list its changed windows; here your code computes again what depends on them."""
+    context = get_current_context()
+    events = [event for of_asset in context["triggering_asset_events"].values() for event in of_asset]
+    return {
+        "day": context["dag_run"].partition_key,
+        "published": [each for event in events for each in event.extra["published"]],
+    }
 
 
 @dag(
-    schedule=[PUBLISHED],
+    schedule=repaired_days(*known_pipelines()),
+    max_active_runs=1,  # a day's next run reads what its last one has written
     default_args=DEFAULT_ARGS,
     is_paused_upon_creation=True,
     tags=["onceover", "example"],

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from onceover import context as context_module
 from onceover.context import PipelineContext
 from onceover.detection import detect as detecting
 from onceover.detection import plan as plan_module
 from onceover.detection.detect import Detection, FailedWindow
 from onceover.detection.plan import PlannedRepair, RepairPlan
+from onceover.errors import UnreachableError
+from onceover.ledger import announcements
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window, WindowRange
@@ -41,10 +45,17 @@ class AirflowRun:
     data_interval_end: datetime | None = None
 
 
+class SilentLedger:
+    """A double of a connection to a ledger that does not answer."""
+
+    def execute(self, *_: object) -> None:
+        raise UnreachableError("the ledger does not answer")
+
+
 @dataclass
 class Library:
     """A double of the services of detection and repair that returns their own result types. `outcome` has the fields
-    of a confirmation that differ from an empty one."""
+    of a confirmation that differ from an empty one; of pipelines that are `due`, days wait to be announced."""
 
     requests: dict[str, int] = field(default_factory=dict)
     outcome: dict[str, Any] = field(default_factory=dict)
@@ -53,6 +64,7 @@ class Library:
     confirmed: list[tuple[str, int]] = field(default_factory=list)
     wrong: tuple[tuple[str, str], ...] = ()
     pending: tuple[tuple[str, str], ...] = ()
+    due: tuple[str, ...] = ()
 
     def detect(self, context: PipelineContext, **asked: Any) -> Detection:
         self.detected[context.name] = asked
@@ -80,6 +92,8 @@ class Library:
         monkeypatch.setattr(plan_module, "plan_repair", self.plan_repair)
         monkeypatch.setattr(confirmation, "confirm", self.confirm)
         monkeypatch.setattr(range_outcome, "judge_range", self.judge_range)
+        monkeypatch.setattr(context_module, "open_ledger", lambda purpose: nullcontext(SilentLedger()))
+        monkeypatch.setattr(announcements, "is_due", lambda ledger, pipelines: bool({*pipelines} & {*self.due}))
         return self
 
 

@@ -13,6 +13,7 @@ from onceover.errors import UsageError
 from onceover.model.dag_run import DagRun
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import parse_range as parse_offsets
+from onceover_airflow.assets import DUE_ALIAS, announce_soon
 from onceover_airflow.params import LOSSES
 from onceover_airflow.pipeline_operator import PipelineOperator
 from onceover_airflow.requester import name_requester
@@ -51,6 +52,9 @@ class AcceptLossOperator(PipelineOperator):
 class RestoreOperator(PipelineOperator):
     """Puts rows that a repair replaced back into the aggregates, as `onceover restore`; the window is blocked."""
 
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(outlets=[DUE_ALIAS], **kwargs)
+
     def execute(self, context: Context) -> dict[str, Any]:
         from onceover.detection.future_range import resolve_window
         from onceover.explain.actions import describe_restore
@@ -67,6 +71,7 @@ class RestoreOperator(PipelineOperator):
             done = restore_revision(
                 opened.ledger, known, window.start, revision, name_requester(run), reason, dag_run=of_run
             )
+            announce_soon(context, opened.ledger, [opened.name])
         self.log.info("%s", describe_restore(window, done))
         result: dict[str, Any] = to_plain(done)
         return {"pipeline": opened.name, "window": str(window), **result}

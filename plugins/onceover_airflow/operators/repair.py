@@ -17,6 +17,7 @@ from onceover.explain.plan import describe_plan
 from onceover.model.dag_run import DagRun
 from onceover.model.json_text import to_plain
 from onceover.model.window import Window, WindowRange, format_moment
+from onceover_airflow.assets import DUE_ALIAS, announce_soon
 from onceover_airflow.metrics import count
 from onceover_airflow.page_links import RunLink, link_window
 from onceover_airflow.pipeline_operator import PipelineOperator
@@ -46,7 +47,7 @@ class DetectOperator(PipelineOperator):
     operator_extra_links = (RunLink(),)
 
     def __init__(self, *, scope: Scope, reason_needed: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(outlets=[DUE_ALIAS], **kwargs)
         self.scope = scope
         self.reason_needed = reason_needed
 
@@ -78,6 +79,7 @@ class DetectOperator(PipelineOperator):
                 plan_token=request.plan,
                 still_runs=make_run_check(context) if self.scope == "ledger" else None,
             )
+            announce_soon(context, opened.ledger, [opened.name])  # late records, which need no repair
         logged = self._log_detection(opened.name, to_plain(detection))
         return logged | (name_bounds(request.window_range) if request.window_range else {})
 
@@ -162,12 +164,16 @@ class ConfirmOperator(_FollowingOperator):
 
     operator_extra_links = (RunLink(),)
 
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(outlets=[DUE_ALIAS], **kwargs)
+
     def execute(self, context: Context) -> dict[str, Any]:
         from onceover.repair import confirmation
 
         request = self._require_request()
         with self.open("confirm") as opened:
             done = confirmation.confirm(opened, request)
+            announce_soon(context, opened.ledger, [opened.name])
         count(done)
         result: dict[str, Any] = to_plain(done)
         counts = {key: len(value) if isinstance(value, list) else value for key, value in result.items()}

@@ -9,10 +9,12 @@ from typing import Any, cast
 import pytest
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.execution_time.context import OutletEventAccessors
 from tests.dags.doubles import AirflowRun, Library
 
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.model.dag_run import DagRun
+from onceover_airflow.assets import DUE_ALIAS
 from onceover_airflow.operators import repair as operators
 from onceover_airflow.operators.repair import (
     CheckRangeOperator,
@@ -37,7 +39,8 @@ def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
 
 
 def context(params: dict[str, Any] | None = None, run: AirflowRun = BACKFILL) -> Context:
-    return cast(Context, {"dag_run": run, "params": params or {}, "ti": SimpleNamespace(map_index=0)})
+    given = {"dag_run": run, "params": params or {}, "ti": SimpleNamespace(map_index=0)}
+    return cast(Context, {**given, "outlet_events": OutletEventAccessors()})
 
 
 def detect(scope: operators.Scope = "run", pipeline: str = "events", reason_needed: bool = False) -> DetectOperator:
@@ -115,6 +118,18 @@ def test_window_that_a_retry_or_a_check_judges_is_not_red(
     confirm(**asked)
 
     assert library.confirmed == [("events", 7)]
+
+
+@pytest.mark.parametrize(("due", "events"), [((), 0), (("events",), 1)])
+def test_days_that_are_due_are_announced_at_once(library: Library, due: tuple[str, ...], events: int) -> None:
+    library.due = due
+    tasks = (detect("ledger"), ConfirmOperator(task_id="confirm", pipeline="events", detection={"request_id": 7}))
+
+    for task in tasks:
+        given = context()
+        task.execute(given)
+        assert task.outlets == [DUE_ALIAS]
+        assert len(given["outlet_events"][DUE_ALIAS].asset_alias_events) == events
 
 
 @pytest.mark.parametrize("trouble", ["newly_blocked", "revoked"])
