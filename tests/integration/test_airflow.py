@@ -59,7 +59,9 @@ def list_heard(airflow: AirflowRest, pipeline: str) -> list[dict[str, Any]]:
     for run in airflow.runs("example_downstream"):
         if run["state"] == "success":
             result = airflow.result("example_downstream", run["dag_run_id"], "rerun")
-            heard += [e for e in result if e["pipeline"] == pipeline] if isinstance(result, list) else []
+            assert isinstance(result, dict)
+            assert result["day"] == run["partition_key"]
+            heard += [{**e, "day": result["day"]} for e in result["published"] if e["pipeline"] == pipeline]
     return heard
 
 
@@ -160,6 +162,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     reasons = {"numbers look doubled", "a second look", "right after all"}
     wait_for(lambda: reasons <= {e["reason"] for e in list_heard(airflow, lane.name)}, 120, "the example to run")
     by_reason = {e["reason"]: e for e in list_heard(airflow, lane.name)}
+    assert [by_reason[why]["day"] for why in sorted(reasons)] == ["2013-01-02", "2013-01-01", "2013-01-02"]
     revisions = [[(w["start"], w["revision"]) for w in by_reason[why]["windows"]] for why in sorted(reasons)]
     assert revisions == [[("2013-01-02T01:00Z", 3)], [("2013-01-01T01:00Z", 2)], [("2013-01-02T01:00Z", 4)]]
     assert (by_reason["a second look"]["by"], by_reason["a second look"]["who"]) == ("restore", "admin")
