@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +17,13 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.integration.events import NOON_MS
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import minutes, replay
+from tests.integration.program import as_json
 from tests.integration.releases import release
 
 from onceover.cli.doctor import check_kafka, check_registry
+from onceover.cli.topic_sample import take_sample
+from onceover.config.endpoints import pipelines_folder
+from onceover.config.pipelines import find
 from onceover.explain.page.ingest import read_ingest
 from onceover_local.stack import Stack
 
@@ -193,3 +199,21 @@ def test_refused_schema_is_released_after_a_migration(lanes: Lanes, client: Sche
     assert sum(count_records(lane)) == 6
     assert lane.detect().failed == ()
     assert lane.verify(0)["equal"]
+
+
+def test_registered_avro_is_drafted_by_its_newest_schema(lanes: Lanes, client: SchemaRegistryClient) -> None:
+    lane = make_lane(lanes)
+    old, new = Writer(client, lane, make_schema()), Writer(client, lane, make_reader())
+    values = [old.write(number) for number in range(10)] + [new.write(number, seats=2) for number in range(10, 20)]
+    unknown = b"\0\0\xff\xff\0" + values[0][5:]
+    lane.produce([*values, unknown, b"\0\x7f\xff\xff\xff\0"], timestamp=NOON_MS)
+    name = f"{lane.name}_drafted"
+    try:
+        drafted = as_json("pipelines", "init", lane.topic, "--name", name)
+        assert json.loads(Path(drafted["schema_file"]).read_text()) == make_reader()
+        assert tomllib.loads(drafted["toml"])["contract"]["measures"].keys() == {"records", "fare", "seats"}
+        sample = take_sample(lane.spark, find(name), 100)
+        assert (sample.records, sample.quarantined) == (22, 2)
+    finally:
+        for each in pipelines_folder().glob(f"{name}.*"):
+            each.unlink()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -13,8 +15,11 @@ from google.protobuf.message_factory import GetMessageClass
 from tests.integration.events import NOON_MS
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import minutes, replay
+from tests.integration.program import as_json, run
 
-from onceover.config.endpoints import address
+from onceover.cli.topic_sample import take_sample
+from onceover.config.endpoints import address, pipelines_folder
+from onceover.config.pipelines import find
 from onceover.formats.protobuf.schema import find_message
 from onceover_local.stack import Stack
 
@@ -107,6 +112,30 @@ def test_messages_are_read_by_what_wrote_them(lanes: Lanes, registry: str, stack
         assert lane.audit(minutes(0, 5))["equal"]
     finally:
         stack.start_part("registry")
+
+
+def test_registered_messages_are_drafted(lanes: Lanes, registry: str) -> None:
+    lane = lanes(TRIPS)
+    with SchemaRegistryClient({"url": registry}) as client:
+        writer, other = Writer(client, lane, PROTO), Writer(client, lane, PROTO, "shop.Other")
+        values = [writer.write(number, city=["Oslo", "Bergen"][number % 2]) for number in range(20)]
+        values.append(other.write_other())
+    lane.produce([*values, b"\0\0\0\xff\xff\0\x01"], timestamp=NOON_MS)
+    name = f"{lane.name}_drafted"
+    try:
+        drafted = as_json("pipelines", "init", lane.topic, "--name", name)
+        file = Path(drafted["file"])
+        toml = tomllib.loads(file.read_text())["contract"]
+        assert (toml["format"], toml["message"], toml["schema_file"]) == ("protobuf", "shop.Trip", f"{name}.proto")
+        assert 'message = "shop.Trip"  # guess: or shop.Other' in drafted["toml"]
+        assert (toml["event_time"], toml["keys"], toml["required"]) == ("value.at", {"city": "value.city"}, ["at"])
+        assert toml["measures"]["cents"] == {"sum": "value.cents"}
+        sample = take_sample(lane.spark, find(name), 100)
+        assert (sample.records, sample.quarantined, sum(sample.windows.values())) == (22, 2, 20)
+        assert "is there already" in run("pipelines", "init", lane.topic, "--name", name).stderr
+    finally:
+        for each in pipelines_folder().glob(f"{name}.*"):
+            each.unlink()
 
 
 @pytest.mark.rare

@@ -1,66 +1,40 @@
-"""A first contract for a topic, from a sample of its records: what they show, with a mark at what is a guess.
-
-values --compressed, wire format?--> json, csv, text or binary --> schema --> event time, keys, measures
-"""
+"""A first contract for a topic, from a sample of its records: what they show, with a mark at what is a guess."""
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
-from onceover.config.avro_draft import read_sample
 from onceover.config.contract_tables import RESERVED
+from onceover.config.sampled_content import FindSchema, SampledContent, find_content
 from onceover.errors import TerminalError
-from onceover.formats.compression import decompress
 from onceover.formats.event_times import EventTime, find_event_times
 from onceover.formats.shape import Field, infer_type, list_columns, list_fields, quote
-from onceover.formats.undecodable import UndecodableError
-from onceover.model.contract import COMPRESSIONS
 from onceover.model.wording import pluralize
 
 _MOST_KEYS, _MOST_MEASURES = 3, 5
 _MOST_GROUPS: Final = 50
 """Different values of a field that may be a key."""
 _LONGEST_KEY: Final = 100
-_SAME_FORMAT: Final = 0.9
-"""The share of values that makes a format: the rest is for quarantine."""
-_SEPARATORS: Final = ",;\t|"
 _DAY_MS: Final = 86_400_000
 _LARGEST_SUMMED: Final = 10**22
 """DECIMAL(28, 6) has no room for a larger number."""
 _ID: Final = re.compile(r"(?:^|_)(?:id|no|nr|number|zip|code|version)$|[a-z]I[dD]$")
 
 
-class WireFormatError(TerminalError):
-    """Values that a serializer wrote which knows a schema registry."""
-
-
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The text of a TOML, what it could not know, a sentence each, and the text of an Avro schema beside it."""
+    """The text of a TOML, what it could not know, a sentence each, and the schema of a registry for a file beside it,
+    whose `schema_file` is empty without one."""
 
     toml: str
     doubts: tuple[str, ...]
-    schema: str = ""
-
-
-@dataclass(slots=True)
-class _Content:
-    """What the values are: `rows` are the objects of json, csv and avro, None for other values."""
-
-    format: str
-    rows: Sequence[Mapping[str, Any] | None] = ()
-    separator: str = ","
-    compression: str = "none"
-    wire_format: str = "none"
-    schema: str = ""
-    doubts: list[str] = field(default_factory=list)
+    schema_file: str
+    schema: bytes
 
 
 def draft_pipeline(
@@ -68,30 +42,30 @@ def draft_pipeline(
     values: Sequence[bytes | None],
     stamps: Sequence[int],
     kafka: Mapping[str, str],
-    schema_file: str = "",
-    find_schema: Callable[[int], str] | None = None,
+    name: str,
+    find_schema: FindSchema,
 ) -> Draft:
-    """Return a draft for the topic of these values, with Kafka's times in ms and a client's properties. Avro's schema,
-    which `find_schema` returns by its ID, goes to `schema_file`. Raises TerminalError for values that no contract
-    reads, and if there are none."""
+    """Return a draft of that name for the topic of these values, with Kafka's times in ms and a client's properties.
+    `find_schema` asks a registry. Raises TerminalError for values that no contract reads, and if there are none."""
     present = [(value, stamp) for value, stamp in zip(values, stamps, strict=True) if value is not None]
     if not present:
         raise TerminalError(f"topic {topic} has no record with a value to look at: produce some first")
     try:
-        found = _find_format(topic, [value for value, _ in present], find_schema)
+        found = find_content(topic, [value for value, _ in present], find_schema)
         columns = list_columns(found.rows)
-        kinds = {name: infer_type(column) or (found.format == "csv" and "STRING") for name, column in columns.items()}
+        kinds = {each: infer_type(column) or (found.format == "csv" and "STRING") for each, column in columns.items()}
         fields = list(list_fields(found.rows))
     except RecursionError as error:
         raise TerminalError(f"the values of topic {topic} are nested too deeply for a schema: write one") from error
-    names = dict.fromkeys(name for row in found.rows for name, value in (row or {}).items() if value is not None)
-    left_out = [ascii(name)[:60] for name in names if not kinds.get(name)]
+    names = dict.fromkeys(each for row in found.rows for each, value in (row or {}).items() if value is not None)
+    left_out = [ascii(each)[:60] for each in names if not kinds.get(each)]
     if left_out and not found.schema:
         found.doubts.append(f"Left out, for no type takes all values, or a name is not fit: {', '.join(left_out)}.")
     readable = [at for at, row in enumerate(found.rows) if row is not None]
     fields = [replace(each, values=[each.values[at] for at in readable]) for each in fields]
     times = find_event_times(fields, [present[at][1] for at in readable])
-    schema = [f"{quote(name)} {kind}" for name, kind in kinds.items() if kind and not found.schema]
+    schema = [f"{quote(each)} {kind}" for each, kind in kinds.items() if kind and not found.schema]
+    schema_file = f"{name}{found.suffix}" if found.schema else ""
     lines = [
         f"# Drafted from {pluralize(len(values), 'record')} of the topic. What says `guess` is for you to decide.",
         "[contract]",
@@ -100,18 +74,24 @@ def draft_pipeline(
         f"format = {_quote(found.format)}",
         *([f"compression = {_quote(found.compression)}"] if found.compression != "none" else []),
         *([f"wire_format = {_quote(found.wire_format)}"] if found.wire_format != "none" else []),
-        *([f"schema_file = {_quote(schema_file)}"] if found.schema else []),
+        *([f"schema_file = {_quote(schema_file)}"] if schema_file else []),
+        *_write_message(found.messages),
         *(['schema = """', ",\n".join(f"  {_quote(each)[1:-1]}" for each in schema), '"""'] if schema else []),
         *_write_event_time(found, times),
         *(["[contract.csv]", f"separator = {_quote(found.separator)}"] if found.format == "csv" else []),
         *_write_columns(fields, times),
         *_write_bounds(found, times[:1]),
-        *(["[kafka]", *(f"{_quote(name)} = {_quote(value)}" for name, value in kafka.items())] if kafka else []),
+        *(["[kafka]", *(f"{_quote(each)} = {_quote(value)}" for each, value in kafka.items())] if kafka else []),
     ]
-    return Draft("\n".join(lines) + "\n", tuple(found.doubts), found.schema)
+    return Draft("\n".join(lines) + "\n", tuple(found.doubts), schema_file, found.schema)
 
 
-def _write_event_time(found: _Content, times: Sequence[EventTime]) -> Iterator[str]:
+def _write_message(messages: Sequence[str]) -> Iterator[str]:
+    if messages:
+        yield f"message = {_quote(messages[0])}{'  # guess: or ' if messages[1:] else ''}{', '.join(messages[1:4])}"
+
+
+def _write_event_time(found: SampledContent, times: Sequence[EventTime]) -> Iterator[str]:
     if not times:
         yield 'event_time = "kafka_timestamp"  # guess'
         if found.rows:
@@ -154,7 +134,7 @@ def _count_groups(each: Field) -> int:
     return different if is_fit else 0
 
 
-def _write_bounds(found: _Content, times: Sequence[EventTime]) -> Iterator[str]:
+def _write_bounds(found: SampledContent, times: Sequence[EventTime]) -> Iterator[str]:
     unbounded = [name for time in times for name in _find_unbounded(time)]
     if unbounded:
         yield "[contract.bounds]"
@@ -182,101 +162,3 @@ def _name_column(each: Field, taken: set[str]) -> str:
 def _quote(text: str) -> str:
     """Return the text as a basic string of TOML."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _find_format(topic: str, values: Sequence[bytes], find_schema: Callable[[int], str] | None) -> _Content:
-    for codec in COMPRESSIONS:
-        plain = [_decompress(value, codec) for value in values]
-        if codec == "none" or sum(each is not None for each in plain) >= _SAME_FORMAT * len(values):
-            found = _read_framed(topic, [each or b"" for each in plain], find_schema)
-            if found.format != "binary":
-                found.compression = codec
-                return found
-    return _Content("binary", doubts=["The values are bytes of no known format: read them by substring and hex."])
-
-
-def _read_framed(topic: str, values: Sequence[bytes], find_schema: Callable[[int], str] | None) -> _Content:
-    framed = [each for each in values if len(each) >= 5 and each[:2] == b"\0\0" and each[2:5] != b"\0\0\0"]
-    if len(framed) < _SAME_FORMAT * len(values):
-        return _read_values(values)
-    found = _read_values([value[5:] for value in framed])
-    if found.format != "json" and find_schema is not None:
-        sample = read_sample(values, find_schema)
-        doubts = [sample.doubt] if sample.doubt else []
-        return _Content("avro", sample.rows, wire_format="confluent", schema=sample.schema, doubts=doubts)
-    if found.format != "json":
-        numbers = ", ".join(map(str, sorted({int.from_bytes(value[1:5]) for value in framed})[:5]))
-        raise WireFormatError(
-            f"the values of topic {topic} are in Confluent's wire format, schema IDs {numbers}, and no JSON: probably "
-            "Avro or Protobuf. For Avro, name its schema registry by ONCEOVER_REGISTRY and run the command again; for "
-            "Protobuf, write the TOML as docs/formats.md shows"
-        )
-    found.wire_format = "confluent"
-    found.rows = [_read_object(value[5:]) for value in values]
-    return found
-
-
-def _decompress(value: bytes, codec: str) -> bytes | None:
-    try:
-        return value if codec == "none" else decompress(value, codec)
-    except UndecodableError:
-        return None
-
-
-def _read_values(values: Sequence[bytes]) -> _Content:
-    least = _SAME_FORMAT * len(values)
-    objects = [_read_object(value) for value in values]
-    if sum(each is not None for each in objects) >= least and any(map(infer_type, list_columns(objects).values())):
-        return _Content("json", objects)
-    texts = [_read_text(value) for value in values]
-    if sum(text is not None for text in texts) < least:
-        return _Content("binary")
-    for separator in _SEPARATORS:
-        rows = [_split(text, separator) for text in texts]
-        lengths = [len(row) for row in rows if row]
-        usual = max(set(lengths), key=lengths.count) if lengths else 0
-        if usual > 1 and lengths.count(usual) >= least:
-            named = [dict(_name_fields(row)) if row and len(row) == usual else None for row in rows]
-            doubts = ["CSV does not name its fields: rename c1, c2 and so on, in the schema and in the SQL."]
-            return _Content("csv", named, separator, doubts=doubts)
-    return _Content("text", doubts=["The values are text: read event time, keys and measures from it by SQL."])
-
-
-def _read_object(value: bytes) -> Mapping[str, Any] | None:
-    try:
-        read = _parse(value.decode())
-    except (ValueError, RecursionError):
-        return None
-    return read if isinstance(read, dict) else None
-
-
-def _parse(text: str) -> Any:
-    return json.loads(text, parse_float=Decimal, parse_constant=_refuse)
-
-
-def _refuse(text: str) -> Any:
-    raise ValueError(f"{text} is no number of JSON")
-
-
-def _read_text(value: bytes) -> str | None:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _split(text: str | None, separator: str) -> list[str] | None:
-    try:
-        return next(csv.reader((text,), delimiter=separator, strict=True)) if text else None
-    except csv.Error:
-        return None
-
-
-def _name_fields(row: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    for number, text in enumerate(row, 1):
-        try:
-            value = _parse(text)
-        except (ValueError, RecursionError):
-            value = text or None
-        is_typed = isinstance(value, int | Decimal) and text == text.strip()
-        yield f"c{number}", value if is_typed else text or None

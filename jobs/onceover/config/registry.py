@@ -44,8 +44,16 @@ def count_subjects(url: str) -> int:
 
 
 def fetch_schema(url: str, name: int | str, kind: str) -> str:
-    """Return the text of the schema of that ID or GUID, and kind, `avro` or `protobuf`. Raises UndecodableError if the
-    registry has none that can be read, RegistryAwayError if it does not answer."""
+    """Return the text of the schema of that ID or GUID, and kind, `avro` or `protobuf`. Raises as `find_schema`."""
+    found, text = find_schema(url, name)
+    if found != kind:
+        raise UndecodableError(f"schema {name} is one of {found}")
+    return text
+
+
+def find_schema(url: str, name: int | str) -> tuple[str, str]:
+    """Return the kind and the text of the schema of that ID or GUID. Raises UndecodableError if the registry has none
+    that can be read, RegistryAwayError if it does not answer."""
     asked_at = _not_found.get((url, name))
     if asked_at is not None and time.monotonic() < asked_at + _NOT_FOUND_FOR:
         raise _refuse(name)
@@ -61,13 +69,11 @@ def fetch_schema(url: str, name: int | str, kind: str) -> str:
         raise _refuse(name) from error
     except Exception as error:  # the client passes on those of whichever HTTP library it uses
         raise _explain(url, name, type(error).__name__) from error
-    found = (schema.schema_type or "AVRO").lower()
     if not isinstance(schema.schema_str, str) or not schema.schema_str:
         raise _explain(url, name, "an answer without a schema")
-    if found != kind or schema.references:
-        what = f"is one of {found}" if found != kind else "refers to other subjects' schemas"
-        raise UndecodableError(f"schema {name} {what}")
-    return schema.schema_str
+    if schema.references:
+        raise UndecodableError(f"schema {name} refers to other subjects' schemas")
+    return (schema.schema_type or "AVRO").lower(), schema.schema_str
 
 
 def _refuse(name: int | str) -> UndecodableError:

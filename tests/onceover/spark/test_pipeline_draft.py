@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,13 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
-from onceover.config.pipeline_draft import Draft, WireFormatError, draft_pipeline
+from onceover.config.pipeline_draft import Draft, draft_pipeline
 from onceover.config.pipeline_file import read_pipeline
 from onceover.errors import TerminalError
+from onceover.formats.undecodable import UndecodableError
 from onceover.model.contract import Contract, Key
 
 from .contracts import NOON, interpret_values
@@ -36,7 +39,11 @@ OBJECTS = st.lists(st.dictionaries(NAMES, VALUES, max_size=5), min_size=1, max_s
 
 
 def draft(values: Sequence[bytes | None], topic: str = "t") -> Draft:
-    return draft_pipeline(topic, values, [STAMP] * len(values), {"client.id": 'a"b'})
+    return draft_pipeline(topic, values, [STAMP] * len(values), {"client.id": 'a"b'}, "drafted", find_none)
+
+
+def find_none(name: object) -> tuple[str, str]:
+    raise UndecodableError(f"schema {name} is not in the registry")
 
 
 def load(folder: Path, drafted: Draft) -> Contract:
@@ -189,12 +196,12 @@ def test_any_objects_make_a_toml(tmp_path: Path, objects: list[Any]) -> None:
 @settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.binary(max_size=40) | st.text().map(str.encode), min_size=1))
 def test_any_bytes_make_a_toml_or_are_named(tmp_path: Path, values: list[bytes]) -> None:
-    with suppress(WireFormatError):
+    with suppress(TerminalError):
         load(tmp_path, draft([*values, None]))
 
 
 def test_wire_format_and_empty_topics_are_named() -> None:
-    with pytest.raises(WireFormatError, match="Confluent's wire format, schema IDs 7, 9, and no JSON"):
+    with pytest.raises(TerminalError, match="Confluent's wire format, schema IDs 7, 9, and no JSON"):
         draft([b"\0\0\0\0\x07abc", b"\0\0\0\0\x09{}"])
     for nothing in ([], [None]):
         with pytest.raises(TerminalError, match="topic t has no record with a value"):
@@ -210,3 +217,31 @@ def test_json_of_a_schema_registry_is_drafted(tmp_path: Path) -> None:
 def test_values_nested_without_end_are_refused() -> None:
     with pytest.raises(TerminalError, match="nested too deeply"):
         draft([b'{"a":' * 900 + b"1" + b"}" * 900])
+
+
+def test_descriptor_of_a_registry_becomes_a_descriptor_set(tmp_path: Path) -> None:
+    descriptor = Timestamp.DESCRIPTOR.file.serialized_pb
+    text, at = b64encode(descriptor).decode(), Timestamp(seconds=NOON // 1000, nanos=5).SerializeToString()
+    values = [b"\0\0\0\0\x07\0" + at, b"\0\0\0\0\x07\x09"]
+
+    drafted = draft_pipeline("t", values, [STAMP] * 2, {"client.id": 'a"b'}, "drafted", lambda _: ("protobuf", text))
+
+    (tmp_path / drafted.schema_file).write_bytes(drafted.schema)
+    assert drafted.schema_file == "drafted.desc"
+    contract = load(tmp_path, drafted)
+    assert (contract.message, contract.event_time) == ("google.protobuf.Timestamp", "timestamp_seconds(value.seconds)")
+
+
+@pytest.mark.parametrize(("kind", "suffix"), [("avro", ".avsc"), ("protobuf", ".proto")])
+def test_schema_that_cannot_be_read_is_kept_as_it_is(kind: str, suffix: str) -> None:
+    text = '{"type": "record"' if kind == "avro" else "message {"
+
+    drafted = draft_pipeline("t", [b"\0\0\0\0\x07\0\xff"], [STAMP], {}, "drafted", lambda _: (kind, text))
+
+    assert (drafted.schema_file, drafted.schema.decode()) == (f"drafted{suffix}", text)
+    assert drafted.doubts[0].startswith("No field is chosen, for the schema cannot be read as it is: ")
+
+
+def test_schema_of_another_kind_is_named() -> None:
+    with pytest.raises(TerminalError, match="schema IDs 7, and no JSON: schema 7 is one of json; write the TOML"):
+        draft_pipeline("t", [b"\0\0\0\0\x07\0\xff"], [STAMP], {}, "drafted", lambda _: ("json", "{}"))

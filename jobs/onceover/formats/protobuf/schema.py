@@ -58,6 +58,15 @@ def find_by_index(schema: str, index: Sequence[int]) -> Descriptor | None:
     return found
 
 
+def write_file(schema: str) -> tuple[str, bytes]:
+    """Return the suffix and the content of a contract's file with a registry's schema: its text, or of a schema that
+    is none, a descriptor set. Raises ProtobufSchemaError."""
+    _load(schema)
+    files = _list_files(schema)
+    is_text = files[-1].name == _FILE
+    return (".proto", schema.encode()) if is_text else (".desc", FileDescriptorSet(file=files).SerializeToString())
+
+
 def _list_all(messages: Sequence[Descriptor]) -> list[Descriptor]:
     nested = [each for message in messages for each in _list_all(message.nested_types)]
     return [*messages, *(each for each in nested if not each.GetOptions().map_entry)]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,10 +14,10 @@ from onceover.cli.arguments import complete_name, option
 from onceover.cli.command import command
 from onceover.cli.output import Answer, get_stderr
 from onceover.config.contract_tables import MAX_TOPIC, TOPIC, TOPIC_RULE
-from onceover.config.endpoints import address, find_address, pipelines_folder
+from onceover.config.endpoints import address, pipelines_folder
 from onceover.config.pipeline_draft import draft_pipeline
 from onceover.config.pipelines import find
-from onceover.config.registry import fetch_schema, locate_registry
+from onceover.config.registry import find_schema, locate_registry
 from onceover.errors import ConfigurationError, UsageError
 from onceover.kafka import Topic
 from onceover.kafka.guarded_read import read_range
@@ -51,8 +49,8 @@ Like = Annotated[
 def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Like = None) -> Answer:
     """Write a first TOML for a topic, from its last records: format, schema, event time, keys and measures.
 
-    Of Avro, writes the newest schema beside it, from the registry. What is a guess is marked so. Never writes over a
-    file.
+    Of Avro and Protobuf, writes the newest schema beside it, from the registry. What is a guess is marked so. Never
+    writes over a file.
     """
     if not re.fullmatch(TOPIC, topic) or len(topic) > MAX_TOPIC:
         raise UsageError(f"{topic[:80]!r} cannot be a topic; {TOPIC_RULE}")
@@ -61,21 +59,19 @@ def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Li
         raise UsageError(f"--name: {name!r} cannot be a pipeline's name; take {NAME_RULE}")
     properties: Mapping[str, str] = find(like).kafka if like else {}
     path = pipelines_folder() / f"{name}.toml"
-    schema_path = path.with_suffix(".avsc")
-    for each in (path, schema_path):
-        if each.exists():
-            raise UsageError(f"{each} is there already; take another --name")
+    if path.exists():
+        raise _refuse(path)
     values, stamps = _read_last(topic, records, properties)
-    find_schema = partial(fetch_schema, locate_registry(), kind="avro") if find_address("registry") else None
-    draft = draft_pipeline(topic, values, stamps, properties, schema_path.name, find_schema)
-    if draft.schema:
-        _write(schema_path, json.dumps(json.loads(draft.schema), indent=2, ensure_ascii=False) + "\n")
-    _write(path, draft.toml)
+    draft = draft_pipeline(topic, values, stamps, properties, name, lambda each: find_schema(locate_registry(), each))
+    schema_path = path.with_name(draft.schema_file) if draft.schema_file else None
+    if schema_path:
+        _write(schema_path, draft.schema)
+    _write(path, draft.toml.encode())
     return Answer(
         {
             "pipeline": name,
             "file": str(path),
-            "schema_file": str(schema_path) if draft.schema else None,
+            "schema_file": schema_path and str(schema_path),
             "toml": draft.toml,
             "doubts": draft.doubts,
         },
@@ -106,12 +102,16 @@ def _read_last(topic: str, most: int, properties: Mapping[str, str]) -> tuple[li
     return values, [stamp for batch in batches for stamp in batch.column("kafka_timestamp").to_pylist()]
 
 
-def _write(path: Path, text: str) -> None:
+def _refuse(path: Path) -> UsageError:
+    return UsageError(f"{path} is there already; take another --name")
+
+
+def _write(path: Path, content: bytes) -> None:
     try:
-        with path.open("x") as file:
-            file.write(text)
+        with path.open("xb") as file:
+            file.write(content)
     except FileExistsError as error:
-        raise UsageError(f"{path} is there already; take another --name") from error
+        raise _refuse(path) from error
     except OSError as error:
         raise ConfigurationError(
             f"{path} cannot be written ({error.strerror}); make its folder writable, or set ONCEOVER_PIPELINES"
