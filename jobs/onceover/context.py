@@ -19,6 +19,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, connect, require_current
 from onceover.ledger.log_limits import list_known_unreadable
 from onceover.ledger.root import Root, RootRefusedError
+from onceover.ledger.writer_schemas import list_judged
 from onceover.model.offsets import OffsetRange
 from onceover.model.pipeline import Pipeline
 from onceover.raw.layout import Layout
@@ -122,6 +123,11 @@ class PipelineContext:
         from onceover.raw.schema_files import SchemaFiles  # as `files`
 
         return SchemaFiles(self.raw_address, self.layout.schema_folder, self.pipeline.contract.format)
+
+    def require_schemas(self) -> None:
+        """Raise TerminalError unless raw has each schema that ingest has met, as it was written."""
+        for name in list_judged(self.ledger, self.name):
+            self.schemas.read_by_text(name)
 
     def ask_registry(self, *, keep: bool) -> SchemaFiles:
         """Return the schemas that raw has or the registry, which raw is to `keep`. Raise as `locate_registry` where the

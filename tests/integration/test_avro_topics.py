@@ -14,10 +14,10 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from tests.integration.events import NOON_MS
+from tests.integration.events import NOON_MS, moment
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import minutes, replay
-from tests.integration.program import as_json
+from tests.integration.program import as_json, run
 from tests.integration.releases import release
 
 from onceover.cli.doctor import check_kafka, check_registry
@@ -25,6 +25,8 @@ from onceover.cli.topic_sample import take_sample
 from onceover.config.endpoints import pipelines_folder
 from onceover.config.pipelines import find
 from onceover.explain.page.ingest import read_ingest
+from onceover.model.window import format_moment
+from onceover.raw import schema_files
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -217,3 +219,37 @@ def test_registered_avro_is_drafted_by_its_newest_schema(lanes: Lanes, client: S
     finally:
         for each in pipelines_folder().glob(f"{name}.*"):
             each.unlink()
+
+
+@pytest.mark.rare
+def test_schema_that_raw_lost_is_named_and_restored(lanes: Lanes, client: SchemaRegistryClient, stack: Stack) -> None:
+    lane = make_lane(lanes)
+    value = Writer(client, lane, make_schema()).write(0)
+    lane.land([value])
+    lane.detect()
+    path = f"{lane.layout.schema_folder}/{int.from_bytes(value[1:5])}.json"
+    store = lane.store()
+    kept = store.read(path)
+    window = ("--from", format_moment(moment(0)), "--to", format_moment(moment(5)))
+
+    def ask(what: str) -> None:
+        repaired = run("repair", lane.name, *window, "--by-value", "--force", "--reason", "a test")
+        verified = run("verify", lane.name, format_moment(moment(0)))
+        for done in (repaired, verified):
+            assert (done.returncode != 0, f"{path} {what}" in done.stderr) == (True, True), done.stderr
+            assert "Traceback" not in done.stderr
+        schema_files._read.clear()  # as in a process of its own
+        assert f"{path} {what}" in lane.explain_text(0)
+
+    store.remove(path)
+    ask("is missing: put it back from a copy of raw; or restart ingest, which asks the registry for it")
+    lane.overwrite(path, b"rubbish")
+    ask("is not as it was written: move it away, then put it back from a copy of raw; or restart ingest")
+    store.remove(path)
+    schema_files._read.clear()
+    with stopped(stack):
+        lane.turn()
+    assert store.read(path) is None
+    lane.turn()
+    assert store.read(path) == kept
+    assert lane.verify(0)["equal"]

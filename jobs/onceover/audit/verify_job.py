@@ -46,6 +46,7 @@ def verify_window(
     if start is None:
         raise ValueError(f"audit {audit.audit_id} names no window")
     context.require_known_format()
+    context.require_schemas()
     certified = read_certificate(connection, registered.name, start)
     compacted = certified.claimed.compacted
     length = files.read_lengths([start]).get(start, 0)

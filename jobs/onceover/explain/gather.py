@@ -41,6 +41,7 @@ class WindowFacts:
     compacted: Mapping[str, Any] | None
     has_unknown_compacted: bool
     aggregates: str
+    lost_schema: str | None
 
     @property
     def state(self) -> str:
@@ -109,6 +110,7 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
         has_unknown_compacted=any(f.kind is Kind.MISSING_FILE for f in judged or ())
         and _has_unknown_compacted(context, window, compacted),
         aggregates=f"aggregates.{registered.name}",
+        lost_schema=None if length is None else _find_lost_schema(context),
     )
 
 
@@ -130,6 +132,15 @@ def _has_unknown_compacted(context: PipelineContext, window: Window, known: Mapp
     """Return whether a compacted file of the window is there that the ledger does not know. Raw was just reached."""
     files = context.files.list_window_files(window.start, window.end)
     return any(file.is_compacted and file.path != (known or {}).get("path") for file in files)
+
+
+def _find_lost_schema(context: PipelineContext) -> str | None:
+    """Return what is wrong with a schema that raw was to keep, and what to do. Raw was just reached."""
+    try:
+        context.require_schemas()
+    except OnceoverError as error:
+        return str(error)
+    return None
 
 
 def _judge(

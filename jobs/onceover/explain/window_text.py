@@ -40,8 +40,11 @@ def describe_verdict(facts: WindowFacts) -> str:
 
 
 def describe_notes(facts: WindowFacts) -> list[str]:
-    """List why the window is blocked, its restatements, and why it is not judged now, if so."""
-    notes = []
+    """List which schema cannot be read, why the window is blocked, its restatements, and why it is not judged now, if
+    so."""
+    notes = (
+        [f"Its values can be read again only once a schema is back: {facts.lost_schema}"] if facts.lost_schema else []
+    )
     if why := facts.rows["window"]["blocked_why"]:
         notes.append(f"Blocked because: {why}")
     notes += [

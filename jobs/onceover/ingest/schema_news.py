@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Set
 from typing import Final
 
 from onceover.errors import OnceoverError
@@ -27,7 +28,9 @@ class SchemaNews:
         self, connection: Connection, epoch: Epoch, registered: RegisteredPipeline, schemas: SchemaFiles
     ) -> None:
         self._connection, self._epoch, self._registered, self._schemas = connection, epoch, registered, schemas
-        self._known = set(list_judged(connection, registered.name, registered.contract_version))
+        judged = list_judged(connection, registered.name)
+        self._known = {name for name, version in judged.items() if version == registered.contract_version}
+        self._restore(judged.keys())
 
     def tell(self) -> None:
         """Announce the schemas that are new since the last call, or for this version of the contract."""
@@ -37,7 +40,7 @@ class SchemaNews:
         found = []
         for name in sorted(self._schemas.list_names() - self._known):
             try:
-                is_read, difference = _explain(self._schemas.read(int(name) if name.isdigit() else name), contract)
+                is_read, difference = _explain(self._schemas.read_by_text(name), contract)
             except OnceoverError as error:  # what needs the schema fails by itself
                 is_read, difference = False, str(error)
             difference = difference[:_LONGEST]
@@ -48,6 +51,15 @@ class SchemaNews:
         if found:
             record_schemas(self._connection, self._epoch, self._registered.contract_version, found)
             self._known |= {each.name for each in found}
+
+    def _restore(self, names: Set[str]) -> None:
+        """Ask the registry for those that raw has lost."""
+        for name in sorted(names - self._schemas.list_names()) if names else ():
+            try:
+                self._schemas.read_by_text(name)
+                log.warning("schema %s was missing from raw; it is there again, from the registry", name)
+            except OnceoverError as error:
+                log.error("schema %s is missing from raw, and repairs need it: %s", name, error)
 
 
 def _explain(writer: str, contract: Contract) -> tuple[bool, str]:

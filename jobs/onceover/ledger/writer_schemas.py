@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from onceover.ledger.database import Connection
@@ -18,13 +18,13 @@ class WriterSchema:
     difference: str
 
 
-def list_judged(connection: Connection, pipeline: str, contract_version: int) -> Collection[str]:
-    """Return the IDs and GUIDs of the schemas that were compared with that version of the contract."""
+def list_judged(connection: Connection, pipeline: str) -> Mapping[str, int]:
+    """Return the IDs and GUIDs of all schemas that were met, each with the version of the contract that it was last
+    compared with."""
     rows = connection.execute(
-        "SELECT schema FROM onceover.writer_schema WHERE pipeline = %s AND contract_version = %s",
-        [pipeline, contract_version],
+        "SELECT schema, contract_version FROM onceover.writer_schema WHERE pipeline = %s ORDER BY schema", [pipeline]
     )
-    return {row["schema"] for row in rows}
+    return {row["schema"]: row["contract_version"] for row in rows}
 
 
 def record_schemas(

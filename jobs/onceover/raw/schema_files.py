@@ -17,9 +17,7 @@ from onceover.raw.sealed_json import seal, unseal
 from onceover.raw.store import RawStore, open_store
 
 _NAME: Final = re.compile(r"(0|[1-9][0-9]{0,9}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.json")
-_REMEDY: Final = (
-    "put it back from a backup; or move it away, and ingest asks the registry when a record of that schema comes again"
-)
+_REMEDY: Final = "put it back from a copy of raw; or restart ingest, which asks the registry for it"
 _MOST_READ: Final = 2_000
 _read: dict[tuple[str, int | str], str] = {}
 """What this process has read, by folder and ID or GUID: a file never changes."""
@@ -52,6 +50,10 @@ class SchemaFiles:
             _read[known] = self._find(name)
         return _read[known]
 
+    def read_by_text(self, name: str) -> str:
+        """Return the schema of the name that `list_names` has. Raises as `read`."""
+        return self.read(int(name) if name.isdigit() else name)
+
     def list_names(self) -> set[str]:
         """Return the IDs and GUIDs of all schemas in the folder."""
         names = (_NAME.fullmatch(name) for name, _ in _open(self.address).list_files(self.folder))
@@ -77,7 +79,7 @@ class SchemaFiles:
             if values["id"] != name or not isinstance(values["schema"], str):
                 raise ValueError("of another ID")
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise TerminalError(f"{path} is not as it was written: {_REMEDY}") from error
+            raise TerminalError(f"{path} is not as it was written: move it away, then {_REMEDY}") from error
         return str(values["schema"])
 
 

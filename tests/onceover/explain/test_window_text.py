@@ -41,6 +41,7 @@ def make_facts(state: str, expired_why: str | None) -> WindowFacts:
         compacted=None,
         has_unknown_compacted=False,
         aggregates="aggregates.things",
+        lost_schema=None,
     )
 
 
