@@ -15,7 +15,7 @@ export LC_ALL := C.UTF-8
 # Many containers set it. Without compiled files each task of Airflow starts 6 CPU seconds later, each command 2.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-faults experiments test test-quick test-model test-pipelines test-airflow test-faults test-rare-pipelines test-rare-parts test-rest model check fix scan up down screenshots bench
+.PHONY: help setup demo demo-faults demo-registry experiments test test-quick test-model test-pipelines test-airflow test-faults test-rare-pipelines test-rare-parts test-rest model check fix scan up down screenshots bench
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ demo: setup ## Replay real flights, crash, detect, repair, prove: the whole stor
 
 demo-faults: setup ## Offsets that ran ahead, a recreated topic: records lost, found, read again, proved
 	@$(BIN)/python -m onceover_demo.faults
+
+demo-registry: setup ## Flights in Avro: a schema that evolves, one that cannot be read, a repair while the registry is gone
+	@$(BIN)/python -m onceover_demo.registry
 
 experiments: setup ## What each way to keep offsets loses and repeats, on the real broker; half an hour, less with NAME=sinks
 	@$(BIN)/python -m onceover_demo.experiments $(NAME)

@@ -82,7 +82,12 @@ def create_topic(bootstrap: str) -> None:
     admin.create_topics([topic])[TOPIC].result(30)
 
 
-def produce(bootstrap: str, flights: list[Flight], progress: Callable[[int], None]) -> None:
+def produce(
+    bootstrap: str,
+    flights: list[Flight],
+    progress: Callable[[int], None],
+    encode: Callable[[Flight], bytes] = Flight.value,
+) -> None:
     """Send the flights in order, each with its actual departure as timestamp; returns when the broker has all."""
     # A broker that has just started makes the client wait a moment, and the client would log that (level 3: errors).
     settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "log_level": 3}
@@ -92,7 +97,7 @@ def produce(bootstrap: str, flights: list[Flight], progress: Callable[[int], Non
         producer.produce(
             TOPIC,
             key=flight.tailnum.encode(),
-            value=flight.value(),
+            value=encode(flight),
             timestamp=int(flight.departed.timestamp() * 1000),
             on_delivery=lambda error, _: failures.append(str(error)) if error else None,
         )
