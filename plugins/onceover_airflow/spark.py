@@ -19,7 +19,7 @@ from onceover.config.raw_stores import list_raw_stores
 from onceover.errors import ConfigurationError, OnceoverError, TerminalError, TransientError, UsageError
 from onceover.spark import class_archive
 
-_ADDRESSES = ("KAFKA", "WEBHDFS", "HDFS", "POSTGRES", "RAW_STORES")
+_ADDRESSES = ("KAFKA", "WEBHDFS", "HDFS", "POSTGRES", "REGISTRY", "RAW_STORES")
 
 
 def spark_connection(conn_id: str) -> Connection:

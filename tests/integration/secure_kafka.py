@@ -58,7 +58,7 @@ class SecureKafka(Kafka):
 def open_secure_kafka(folder: Path) -> Iterator[tuple[SecureKafka, Path]]:
     """The broker, up, and the file of the authority that signed its certificate."""
     folder.mkdir(parents=True, exist_ok=True)
-    authority = _make_certificates(folder)
+    authority = make_certificates(folder)
     ports = Ports(folder / "ports.json")
     broker = SecureKafka(Place(folder, folder, ports), folder / "server.pem")
     ports.settle(broker.ports)
@@ -70,8 +70,8 @@ def open_secure_kafka(folder: Path) -> Iterator[tuple[SecureKafka, Path]]:
         broker.process.stop(broker.stop_s)
 
 
-def _make_certificates(folder: Path) -> Path:
-    """Writes server.pem, key and chain, readable by its owner only; returns the authority's certificate."""
+def make_certificates(folder: Path) -> Path:
+    """Write server.pem, key and chain, readable by its owner only; return the file of the authority's certificate."""
     authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test's authority")])
     now = datetime.now(UTC)

@@ -65,7 +65,8 @@ def test_local_driver_runs_this_python_and_its_own_spark_submit() -> None:
 
 def test_cluster_gets_addresses_but_never_a_password() -> None:
     yarn = Connection(conn_id="s", conn_type="spark", host="yarn")
-    plain = {"ONCEOVER_KAFKA": "k:9092", "ONCEOVER_POSTGRES": "postgresql://ada@db/onceover", "HOME": "/"}
+    plain = {"ONCEOVER_KAFKA": "k:9092", "ONCEOVER_POSTGRES": "postgresql://ada@db/onceover", "HOME": "/",
+             "ONCEOVER_REGISTRY": "https://registry"}  # fmt: skip
 
     assert driver_environment(yarn, plain) == {key: value for key, value in plain.items() if key != "HOME"}
     with pytest.raises(TerminalError, match="ONCEOVER_POSTGRES carries a password") as refused:

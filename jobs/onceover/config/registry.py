@@ -40,7 +40,7 @@ def count_subjects(url: str) -> int:
     try:
         return len(_open(url).get_subjects())
     except Exception as error:  # as in `fetch_schema`
-        raise RegistryAwayError(f"the registry at {url} does not answer ({type(error).__name__})") from error
+        raise RegistryAwayError(f"the registry at {url} does not answer ({_name(error)})") from error
 
 
 def fetch_schema(url: str, name: int | str, kind: str) -> str:
@@ -59,8 +59,8 @@ def find_schema(url: str, name: int | str) -> tuple[str, str]:
         raise _refuse(name)
     from confluent_kafka.schema_registry.error import SchemaRegistryError  # 0.3 s that others need not pay
 
-    client = _open(url)
     try:
+        client = _open(url)
         schema = client.get_schema(name) if isinstance(name, int) else client.get_schema_by_guid(name)
     except SchemaRegistryError as error:
         if error.error_code != _NO_SCHEMA:  # a proxy, or a wrong path, answers 404 too
@@ -68,7 +68,7 @@ def find_schema(url: str, name: int | str) -> tuple[str, str]:
         _not_found[url, name] = time.monotonic()
         raise _refuse(name) from error
     except Exception as error:  # the client passes on those of whichever HTTP library it uses
-        raise _explain(url, name, type(error).__name__) from error
+        raise _explain(url, name, _name(error)) from error
     if not isinstance(schema.schema_str, str) or not schema.schema_str:
         raise _explain(url, name, "an answer without a schema")
     if schema.references:
@@ -85,6 +85,11 @@ def _explain(url: str, name: int | str, why: str) -> RegistryAwayError:
     return RegistryAwayError(f"schema {name} is not known yet, and the registry at {url} does not give it ({why})")
 
 
+def _name(error: Exception) -> str:
+    """Return what an error is: a client's own text may hold credentials."""
+    return str(error) if isinstance(error, ConfigurationError) else type(error).__name__
+
+
 @lru_cache(maxsize=8)
 def _open(url: str) -> Any:
     from confluent_kafka.schema_registry import SchemaRegistryClient  # 0.3 s that others need not pay
@@ -92,4 +97,7 @@ def _open(url: str) -> Any:
     settings: dict[str, Any] = {"url": url, "timeout": _SECONDS, "max.retries": 0}
     if user_info := read_secret(USER_INFO):
         settings["basic.auth.user.info"] = user_info
-    return SchemaRegistryClient(settings)
+    try:
+        return SchemaRegistryClient(settings)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"SSL_CERT_FILE names no certificates, or {USER_INFO} is no USER:PASSWORD") from error

@@ -87,6 +87,13 @@ class Process:
         record = self.read_record()
         return record.pid if record is not None and read_birth(record.pid) == record.birth else None
 
+    def is_paused(self) -> bool:
+        """Return whether a signal, SIGSTOP, has paused the process: it answers nothing, and does not end by itself."""
+        pid = self.find_pid()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return pid is not None and psutil.Process(pid).status() == psutil.STATUS_STOPPED
+        return False
+
     def runs_as(self, command: Command) -> bool:
         record = self.read_record()
         return (

@@ -178,6 +178,8 @@ class Stack:
                 part.process.stop(part.stop_s)
                 started.append(part.name)
                 part.process.start(command, self._lock)
+            elif not part.is_ready():
+                say(part.name, f"runs, and does not answer; waits up to {part.start_s:.0f} s")
         self._wait_until_ready(wave, started, say)
         for part in wave:
             if not part.process.is_finished():  # one that ran already may have lost its starter before this
@@ -203,8 +205,10 @@ class Stack:
                     if part.name not in started:
                         started.append(part.name)
                     part.process.start(part.prepare(say), self._lock)
-                elif time.monotonic() >= begun + part.start_s:
-                    raise part.process.make_error(f"runs but was not ready after {part.start_s:.0f} s")
+                elif (paused := part.process.is_paused()) or time.monotonic() >= begun + part.start_s:
+                    how = "is paused by a signal" if paused else f"runs but was not ready after {part.start_s:.0f} s"
+                    remedy = "" if part.name in started else "; end it with `onceover stack down`, then start it again"
+                    raise part.process.make_error(how + remedy)
             time.sleep(0.1)
 
     def _require_wanted(self) -> None:

@@ -180,6 +180,18 @@ def test_credentials_come_from_the_environment(
     assert sent == "Basic bWU6aGlkZGVu"
 
 
+@pytest.mark.parametrize("setting", ["SSL_CERT_FILE=/missing", "ONCEOVER_REGISTRY_USER_INFO=hidden"])
+def test_wrong_setting_makes_records_wait(
+    files: SchemaFiles, url: str, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(*setting.split("="))
+    registry._open.cache_clear()
+    with pytest.raises(RegistryAwayError, match="schema 7 is not known yet, .*SSL_CERT_FILE names no cert") as raised:
+        files.ask(url, keep=True).read(7)
+    assert "hidden" not in str(raised.value)
+    registry._open.cache_clear()
+
+
 def test_two_processes_keep_the_first_text(files: SchemaFiles, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fetch_late(address: str, name: int, kind: str) -> str:
         text: Any = registry.fetch_schema(address, name, kind)

@@ -17,6 +17,7 @@ from tests.programs import run_python
 
 from onceover.config import endpoints
 from onceover_local.stack import Stack
+from onceover_local.stack.process import ServerError
 
 pytestmark = pytest.mark.stack
 
@@ -77,6 +78,10 @@ def test_paused_registry_is_unready_and_goes_on(registry: str, stack: Stack, sub
     kept = register(registry, subject, "a")
     with frozen(stack.find_pid("registry")):
         assert read_state() == "unready"
+        said: list[str] = []
+        with pytest.raises(ServerError, match="is paused by a signal; end it with `onceover stack down`, then"):
+            stack.up({"registry"}, lambda _, what: said.append(what))
+        assert said[0] == "runs, and does not answer; waits up to 120 s"
     assert read_fields(registry, kept) == ["a"]
     assert read_state() == "up"
 
