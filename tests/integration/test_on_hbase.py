@@ -1,4 +1,4 @@
-"""The tests of other files once more, with raw on HBase: extras, audits, retention, rebuilds, rereads."""
+"""The tests of other files once more, with raw on HBase: extras, audits, schemas, retention, rebuilds, rereads."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import psutil
 import pytest
 from tests.integration import (
     test_audit,
+    test_avro_topics,
     test_extras,
     test_ledger_rebuild,
     test_release,
@@ -30,8 +31,11 @@ from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.largest]
 lane = test_retention.lane
+client = test_avro_topics.client
 AGAIN = (
     test_audit.test_audit_agrees_after_repair_and_names_each_difference,
+    test_avro_topics.test_schema_that_raw_lost_is_named_and_restored,
+    test_avro_topics.test_values_are_read_by_what_wrote_them,
     test_extras.test_extra_with_two_contents_waits_for_a_person,
     test_extras.test_appended_and_lost_records_count_by_their_lines,
     test_ledger_rebuild.test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same,

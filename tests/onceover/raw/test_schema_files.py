@@ -186,7 +186,7 @@ def test_wrong_setting_makes_records_wait(
 ) -> None:
     monkeypatch.setenv(*setting.split("="))
     registry._open.cache_clear()
-    with pytest.raises(RegistryAwayError, match="schema 7 is not known yet, .*SSL_CERT_FILE names no cert") as raised:
+    with pytest.raises(RegistryAwayError, match=r"schema 7 is not known yet, .*SSL_CERT_FILE names no cert") as raised:
         files.ask(url, keep=True).read(7)
     assert "hidden" not in str(raised.value)
     registry._open.cache_clear()
