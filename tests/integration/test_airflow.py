@@ -6,15 +6,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
 from tests.chromium import open_chromium
 from tests.conftest import pause_when_all_have_ended
-from tests.integration.events import NOON_MS, event
+from tests.integration.events import NOON_MS, event, moment
 from tests.integration.lane import Lane, Lanes
 from tests.integration.page_visits import repair_on_page
 from tests.integration.planted_failures import backdate, land_twice, replay
+from tests.integration.test_avro_topics import Writer, count_trips, make_lane, make_schema, stopped
 
 from onceover.config.endpoints import address
-from onceover.model.window import to_ms
+from onceover.model.window import format_moment, to_ms
 from onceover_local.airflow_rest import AirflowRest, wait_for
 from onceover_local.stack import Stack
 
@@ -191,6 +193,27 @@ def test_retention_dag_expires_certified_windows_and_records_who(lanes: Lanes, a
         "expired/2026-03-01/1200.log",
         "expired/2026-03-01/1205.log",
     ]
+
+
+@pytest.mark.rare
+def test_dags_repair_avro_while_the_registry_is_away(
+    lanes: Lanes, registry: str, stack: Stack, airflow: AirflowRest
+) -> None:
+    lane = make_lane(lanes)
+    with SchemaRegistryClient({"url": registry}) as client:
+        writer = Writer(client, lane, make_schema())
+        land_twice(lane, [writer.write(number) for number in range(10)])
+    assert lane.aggregates() != count_trips(range(10))
+    hour = {"pipeline": lane.name, "from": format_moment(moment(0)), "to": format_moment(moment(60))}
+    wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 120, "the form to list the pipeline")
+    with stopped(stack):
+        run_dag(airflow, "repair_on_call", {**hour, "reason": "landed twice"})
+        assert lane.aggregates() == count_trips(range(10))
+        lane.overwrite(lane.window_file(0), b"")
+        run_dag(airflow, "reread_window", {"pipeline": lane.name, "window": hour["from"], "reason": "lost"})
+        assert lane.verify(0)["equal"]
+    assert lane.aggregates() == count_trips(range(10))
+    assert count_uncertified(lane) == 0
 
 
 def count_uncertified(lane: Lane) -> int:
