@@ -15,15 +15,26 @@ pytestmark = pytest.mark.airflow
 CONFIRM = """
 from airflow.sdk.observability import stats
 from airflow.sdk.observability.metrics import stats_utils
+from contextlib import contextmanager
+from types import SimpleNamespace
 from onceover.repair import confirmation
 from onceover.repair.confirmation import Confirmation
-from onceover_airflow.operators.repair import ConfirmOperator
+from onceover_airflow.operators import repair
+from onceover_airflow.pipeline_operator import PipelineOperator
+
+
+@contextmanager
+def open_without_ledger(self, purpose):
+    yield SimpleNamespace(name=self.pipeline, ledger=None)
+
 
 stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=False)  # as Airflow's task runner does
 confirmation.confirm = lambda context, request_id: Confirmation(
     context.name, request_id, ("w1", "w2"), (), (("w3", "HDFS was away"),), (), (), (), 5, 1200
 )
-ConfirmOperator(task_id="confirm", pipeline="events", detection={"request_id": 7}).execute({})
+repair.announce_soon = lambda context, ledger, pipelines: None
+PipelineOperator.open = open_without_ledger
+repair.ConfirmOperator(task_id="confirm", pipeline="events", detection={"request_id": 7}).execute({})
 """
 
 

@@ -52,6 +52,7 @@ def preview_restatement(
         raise ValueError(f"audit {audit.audit_id} names no range")
     window_range = WindowRange(audit.start, audit.end, registered.contract.window_minutes)
     token = require_restatable(context, registered, window_range)
+    context.require_schemas()
     planned = Restatement(
         len(registered.restatements) + 1, audit.start, audit.end, registered.contract_version, "", "", datetime.now(UTC)
     )

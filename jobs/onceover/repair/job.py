@@ -71,7 +71,7 @@ class RepairRun:
             return RepairOutcome()
         require_in_force(self.context.ledger, self.registered)
         self.context.require_own_root()
-        if any(claim.by_value for claim in claimed):
+        if self.registered.restatements or any(claim.by_value for claim in claimed):
             self.context.require_schemas()  # here: no window is to blame
         leases = open_leases(self.spark, self.context)  # here: what it raises is no window's failure
         outcomes = isolate_failures(

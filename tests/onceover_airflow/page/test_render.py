@@ -114,6 +114,7 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
         "may": lambda dag: False,
     },
     "range.html": {
+        "is_migrated": True,
         "pipeline": HOSTILE,
         "span": SPAN,
         "plan": PLAN,
