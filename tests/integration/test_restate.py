@@ -12,6 +12,7 @@ from tests.integration.lane import Lane, Lanes
 from tests.integration.other_ledger import make_ledger
 from tests.integration.planted_failures import minutes, replay
 from tests.integration.program import run, succeed
+from tests.integration.test_airflow import list_states, read_result, run_dag, wait_for_end
 
 from onceover.errors import ChangedPlanError, ContractChangedError, UsageError
 from onceover.fault_points import FaultPoint
@@ -20,6 +21,7 @@ from onceover.ledger import repair_requests
 from onceover.raw.restatement_files import read_restatements
 from onceover.repair.groups import repair_groups
 from onceover.repair.restate import restate_range
+from onceover_local.airflow_rest import AirflowRest, wait_for
 
 pytestmark = pytest.mark.stack
 
@@ -191,3 +193,29 @@ def test_contract_that_dates_otherwise_is_refused(lanes: Lanes) -> None:
     assert "these rows are of an older contract" in succeed(
         "restore", lane.name, "2026-03-01T12:05Z", "--reason", "a test"
     )
+
+
+@pytest.mark.airflow
+@pytest.mark.rare
+def test_dag_restates_what_its_dry_run_showed(lanes: Lanes, airflow: AirflowRest) -> None:
+    lane = lanes(partitions=2)
+    produce(lane, 0, 40)
+    lane.ingest()
+    lane.detect()
+    correct(lane)
+    at = {source.kafka_partition: first for source, first in lane.migrate().cutovers}
+    wait_for(lambda: lane.name in airflow.choices("restate_history", "pipeline"), 120, "the form to list the pipeline")
+    conf = {"pipeline": lane.name, "from": "2026-03-01T12:00Z", "to": "2026-03-01T12:20Z"}
+    before = lane.aggregates()
+
+    dry = run_dag(airflow, "restate_history", {**conf, "dry_run": True})
+    shown = read_result(airflow, "restate_history", dry, lane.name, "restate")
+    assert list_states(airflow, "restate_history", dry)["repair"] == "skipped"
+    assert lane.aggregates() == before
+    wrong = airflow.trigger("restate_history", {**conf, "plan": "0" * 64, "reason": "a test"})
+    wait_for_end(airflow, "restate_history", wrong, "failed")
+    assert lane.aggregates() == before
+    run_dag(airflow, "restate_history", {**conf, "plan": shown["token"], "reason": "cents, INC-43"})
+    assert lane.aggregates() == compute(lane, at, range(20))
+    (kept,) = lane.query("SELECT who, why FROM onceover.restatement WHERE pipeline = %s", [lane.name])
+    assert kept == {"who": "admin", "why": "cents, INC-43"}

@@ -24,17 +24,19 @@ def list_restatements(connection: Connection, pipeline: str) -> tuple[Restatemen
 
 
 def record_restatement(connection: Connection, pipeline: str, restated: Restatement) -> None:
-    """Record a restatement, and give its windows a new version, in one transaction: their certificates end, and no
-    repair that has begun publishes them."""
+    """Record a restatement, unless it is recorded, and give its windows a new version, in one transaction: their
+    certificates end, and no repair that has begun publishes them."""
     with connection.transaction():
-        connection.execute(
+        added = connection.execute(
             """
             INSERT INTO onceover.restatement (pipeline, number, range_start, range_end, contract_version, who, why,
-              created_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+              created_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING
             """,
             [pipeline, restated.number, restated.start, restated.end, restated.version, restated.who, restated.why,
              restated.created_at],
         )  # fmt: skip
+        if not added.rowcount:
+            return
         connection.execute(
             """
             WITH locked AS (SELECT window_start FROM onceover."window" WHERE pipeline = %(pipeline)s
