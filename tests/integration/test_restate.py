@@ -14,7 +14,7 @@ from tests.integration.planted_failures import minutes, replay
 from tests.integration.program import run, succeed
 from tests.integration.test_airflow import list_states, read_result, run_dag, wait_for_end
 
-from onceover.errors import ChangedPlanError, ContractChangedError, UsageError
+from onceover.errors import BusyError, ChangedPlanError, UsageError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.contracts import share_restatements
 from onceover.ledger import repair_requests
@@ -78,8 +78,11 @@ def test_restated_windows_are_of_the_new_contract(lanes: Lanes) -> None:
     assert before == compute(lane, at, range(0))
 
     shown = lane.preview(minutes(0, 20))
-    assert (shown["windows"], shown["changing"], shown["refused"], shown["uncertified"]) == (4, 4, [], 0)
-    assert {row[0] for entry in shown["rows"] for row in entry["rows"]} == {"-", "+"}
+    assert (shown["windows"], shown["changing"], shown["refused"]) == (4, 4, [])
+    new = {"amount_sum": 400, "amount_max": 4, "events": 4, "big": 0}  # minutes 0 and 3, twice
+    assert {"key": {"kind": "B"}, "now": None, "then": {**new, "amount_sum": 600, "amount_max": 3}} in (
+        shown["rows"][0]["rows"]
+    )
     assert lane.aggregates() == before, "a preview publishes nothing"
     assert lane.restate(minutes(0, 20)).failed == ()
     assert lane.aggregates() == compute(lane, at, range(20))
@@ -112,16 +115,20 @@ def test_killed_restatement_is_finished_by_detection(lanes: Lanes, monkeypatch: 
             patch.setattr("onceover.repair.restate.keep_restatements", die)
             with pytest.raises(KeyboardInterrupt):
                 restate_range(context, registered, minutes(0, 20), "me", "a test", token)
-        assert read_restatements(context.raw_address, context.layout) == ()
+        assert read_restatements(context.raw_address, context.layout) == {}
         restate_range(context, context.read_registration(), minutes(0, 20), "me", "again", token)
         assert len(context.read_registration().restatements) == 1, "run twice, it is one fact"
+        with pytest.raises(ChangedPlanError, match="not that of a dry run"):
+            restate_range(context, context.read_registration(), minutes(0, 20), "me", "again", "0" * 64)
         stale = lane.detect()
         assert len(stale.failed) == 4
         request = repair_requests.read_request(context.ledger, lane.name, stale.request_id or 0)
-        with pytest.raises(ContractChangedError, match="restated meanwhile"):
+        with pytest.raises(BusyError, match="restated meanwhile"):
             repair_groups(lane.spark, context, registered, request, FaultPoint())
-        share_restatements(context)
-        assert [each.why for each in read_restatements(context.raw_address, context.layout)] == ["a test"]
+        for _ in range(2):
+            lane.store().remove(f"{context.layout.restatement_folder}/1.json")
+            share_restatements(context)
+            assert [each.why for each in read_restatements(context.raw_address, context.layout).values()] == ["a test"]
     lane.repair(stale.request_id)
     right = compute(lane, at, range(20))
     assert lane.aggregates() == right
@@ -155,7 +162,6 @@ def test_contract_that_dates_otherwise_is_refused(lanes: Lanes) -> None:
     lane = lanes(partitions=2)
     produce(lane, 0, 40)
     lane.ingest()
-    lane.detect()
     before = lane.aggregates()
     text = lane.toml.read_text()
     later = 'event_time = "value.at + if(value.amount = 3 AND value.at < 1772366700000, 1, 0)"'
@@ -182,9 +188,7 @@ def test_contract_that_dates_otherwise_is_refused(lanes: Lanes) -> None:
     assert "2026-03-01T12:00Z refused: 2 lines dated otherwise or quarantined" in shown_on.stdout
     assert "1 window refused; nothing can be restated: choose a range without them" in shown_on.stdout
     span[1] = "2026-03-01T12:05Z"
-    assert "version 2 of the contract changes 3 of 3 certified windows" in succeed(
-        "restate", lane.name, *span, "--dry-run"
-    )
+    assert "version 2 of the contract changes 3 of 3 windows" in succeed("restate", lane.name, *span, "--dry-run")
     succeed("restate", lane.name, *span, "--reason", "INC-43")
     assert lane.aggregates() != before
     explained = lane.explain_text(5)

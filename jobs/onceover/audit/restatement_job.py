@@ -14,17 +14,22 @@ from pyspark.sql import functions as F
 from onceover.audit import store as audit_store
 from onceover.context import PipelineContext
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.certificates import StoredCertificate, read_certificate
+from onceover.ledger.claims import read_unclaimed
+from onceover.ledger.database import in_snapshot
+from onceover.ledger.landed_offsets import read_accounted
+from onceover.ledger.row_changes import list_staged_changes
 from onceover.ledger.windows import list_windows
 from onceover.model.claim import ClaimedWindow
+from onceover.model.offsets import OffsetRange
 from onceover.model.record import ID_COLUMNS
 from onceover.model.restatement import Restatement
 from onceover.model.window import WindowRange, format_moment, from_ms, to_ms
 from onceover.model.wording import pluralize
 from onceover.raw.frozen_file import FrozenText
 from onceover.repair.folded import list_compacted, list_texts, open_rebuild
+from onceover.repair.job import read_own_offsets
 from onceover.repair.proof import prove
-from onceover.repair.restate import CERTIFIED, require_restatable
+from onceover.repair.restate import require_restatable
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
 from onceover.spark.interpret import interpret
@@ -41,12 +46,11 @@ _Entry = dict[str, Any]
 def preview_restatement(
     spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, audit: audit_store.Audit
 ) -> dict[str, Any]:
-    """Evaluate the certified windows of the audit's range under the contract in force, and compare each one's rows with
+    """Evaluate the records of the audit's range under the contract in force, and compare the rows that they give with
     those of now. Publishes nothing.
 
     Windows whose records that contract dates otherwise, or quarantines, are `refused`, with examples; so are those that
-    raw does not prove. Without any, the result has the `token` by which the restatement is made. Uncertified windows
-    are only counted: their repair comes first, or follows under the contract in force.
+    raw does not prove. Without any, the result has the `token` by which the restatement is made.
     """
     if audit.start is None or audit.end is None:
         raise ValueError(f"audit {audit.audit_id} names no range")
@@ -58,11 +62,11 @@ def preview_restatement(
     )
     preview = _Preview(spark, context, replace(registered, restatements=(*registered.restatements, planned)), audit)
     windows = list_windows(context.ledger, registered.name, None, audit.start, audit.end)
-    certified = [row["window_start"] for row in windows if row["state"] in CERTIFIED]
+    starts = [row["window_start"] for row in windows]
     entries: list[_Entry] = []
-    for first in range(0, len(certified), GROUP):
-        log.info("evaluating windows %d to %d of %d", first + 1, min(first + GROUP, len(certified)), len(certified))
-        entries += preview.compare(certified[first : first + GROUP])
+    for first in range(0, len(starts), GROUP):
+        log.info("evaluating windows %d to %d of %d", first + 1, min(first + GROUP, len(starts)), len(starts))
+        entries += preview.compare(starts[first : first + GROUP])
     refused = [each for each in entries if each["refused"]]
     changing = [each for each in entries if each["rows_differing"]]
     return {
@@ -70,7 +74,6 @@ def preview_restatement(
         "contract_version": registered.contract_version,
         "windows": len(entries),
         "changing": len(changing),
-        "uncertified": len(windows) - len(certified),
         "refused": refused[:MAX_SHOWN],
         "refused_windows": len(refused),
         "rows": changing[:MAX_SHOWN],
@@ -88,12 +91,15 @@ class _Preview:
     def compare(self, starts: Sequence[datetime]) -> list[_Entry]:
         """Return an entry for each of these windows, in order."""
         ledger, files = self._context.ledger, self._context.files
-        certified = {start: read_certificate(ledger, self._planned.name, start) for start in starts}
-        claimed = [each.claimed for each in certified.values()]
+        with in_snapshot(ledger):
+            claimed = read_unclaimed(ledger, self._planned.name, starts)
+            accounted = tuple(read_accounted(ledger, self._planned.name))
+        # Raw is listed after the ledger was read: it has all that had landed.
         texts, compacted = list_texts(files, files.read_lengths(starts)), list_compacted(files, claimed)
+        own = read_own_offsets(self._context)
 
         def evaluate(some: Sequence[ClaimedWindow]) -> list[_Entry]:
-            return self._evaluate(some, certified, texts, compacted)
+            return self._evaluate(some, texts, compacted, accounted, own)
 
         def fail(claim: ClaimedWindow, reason: str) -> list[_Entry]:
             return [_describe(claim.window_start, refused=f"reading raw failed: {reason}")]
@@ -107,27 +113,28 @@ class _Preview:
     def _evaluate(
         self,
         claimed: Sequence[ClaimedWindow],
-        certified: Mapping[datetime, StoredCertificate],
         texts: Mapping[datetime, FrozenText],
         compacted: Mapping[datetime, FrozenText],
+        accounted: Sequence[OffsetRange],
+        own: Sequence[OffsetRange],
     ) -> list[_Entry]:
         ledger, table, starts = self._context.ledger, self._planned.table, [each.window_start for each in claimed]
-        own = [extra.offsets for start in starts for extra in certified[start].extras]
         chosen = {start: texts[start] for start in starts if start in texts}
         replacing = {start: compacted[start] for start in starts if start in compacted}
-        with open_rebuild(self._spark, self._context, self._planned.contracts, claimed, chosen, replacing, own=own) as (
-            rebuild,
-            windows,
-        ):
+        with open_rebuild(
+            self._spark, self._context, self._planned.contracts, claimed, chosen, replacing, accounted=accounted,
+            own=own,
+        ) as (rebuild, windows):  # fmt: skip
             table.stage(ledger, self._stage, format_copy_lines(rebuild.aggregate(), self._planned.columns.staged))
-        differing = table.compare(ledger, self._stage, starts, MAX_ROWS)
+        differing = {start: number for start, (number, _) in table.compare(ledger, self._stage, starts, 1).items()}
         entries = []
         for claim in claimed:
             start, rebuilt = claim.window_start, windows.get(claim.window_start)
             if rebuilt is None:
                 entries.append(_describe(start, refused=f"reading raw failed: {rebuild.failures[start]}"))
             elif (verdict := prove(claim, rebuilt)).is_proved:
-                entries.append(_describe(start, *differing.get(start, (0, []))))
+                rows = list_staged_changes(ledger, table, self._stage, start, MAX_ROWS) if start in differing else []
+                entries.append(_describe(start, differing.get(start, 0), rows))
             elif rebuilt.misplaced_lines:
                 files = [each[start] for each in (chosen, replacing) if start in each]
                 moved = f"{pluralize(rebuilt.misplaced_lines, 'line')} dated otherwise or quarantined"
@@ -152,7 +159,11 @@ class _Preview:
 
 
 def _describe(
-    start: datetime, differing: int = 0, rows: Sequence[str] = (), refused: str = "", examples: Sequence[str] = ()
+    start: datetime,
+    differing: int = 0,
+    rows: Sequence[Mapping[str, Any]] = (),
+    refused: str = "",
+    examples: Sequence[str] = (),
 ) -> _Entry:
-    return {"window": format_moment(start), "rows_differing": differing, "rows": list(rows), "refused": refused or None,
+    return {"window": format_moment(start), "rows_differing": differing, "rows": rows, "refused": refused or None,
             "examples": list(examples)}  # fmt: skip

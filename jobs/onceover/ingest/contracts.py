@@ -10,7 +10,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.restatements import list_restatements, record_restatement
 from onceover.lines.contract_names import name_contract
 from onceover.raw.contract_files import keep_contracts
-from onceover.raw.restatement_files import keep_restatements, read_restatements
+from onceover.raw.restatement_files import keep_restatements, read_restatements, require_whole
 from onceover.raw.sealed_json import seal
 from onceover.spark.contract_check import analyze_contract
 
@@ -40,9 +40,11 @@ def share_restatements(context: PipelineContext) -> None:
     backup. Raises TerminalError for a damaged file, UsageError for one that differs from the ledger."""
     known = list_restatements(context.ledger, context.name)
     kept = read_restatements(context.raw_address, context.layout)
-    if differing := [mine.number for mine, other in zip(known, kept, strict=False) if mine != other]:
-        path = f"{context.layout.restatement_folder}/{differing[0]}.json"
-        raise UsageError(f"{path} is not the ledger's restatement {differing[0]}; put the pipeline's own file back")
-    for each in kept[len(known) :]:
-        record_restatement(context.ledger, context.name, each)
-    keep_restatements(context.raw_address, context.layout, known[len(kept) :])
+    for mine in known:
+        if kept.get(mine.number, mine) != mine:
+            path = f"{context.layout.restatement_folder}/{mine.number}.json"
+            raise UsageError(f"{path} is not the ledger's restatement {mine.number}; put the pipeline's own file back")
+    require_whole(context.layout, kept, len(known))
+    for number in range(len(known) + 1, max(kept, default=0) + 1):
+        record_restatement(context.ledger, context.name, kept[number])
+    keep_restatements(context.raw_address, context.layout, (each for each in known if each.number not in kept))

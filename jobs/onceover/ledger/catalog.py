@@ -11,7 +11,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from onceover.errors import ContractChangedError, UsageError
+from onceover.errors import BusyError, ContractChangedError, UsageError
 from onceover.ledger.aggregates import AggregateTable, Fingerprint
 from onceover.ledger.database import Connection
 from onceover.ledger.restatements import list_restatements
@@ -190,8 +190,8 @@ def require_same_contract(connection: Connection, pipeline: Pipeline) -> Registe
 
 
 def require_in_force(connection: Connection, registered: RegisteredPipeline) -> None:
-    """Raise ContractChangedError if the pipeline was cut over, or windows were restated, since `registered` was
-    read."""
+    """Raise ContractChangedError if the pipeline was cut over since `registered` was read, BusyError if windows were
+    restated."""
     row = connection.execute(
         "SELECT contract_version, (SELECT count(*) FROM onceover.restatement s WHERE s.pipeline = p.name) AS number "
         "FROM onceover.pipeline p WHERE name = %s",
@@ -200,9 +200,7 @@ def require_in_force(connection: Connection, registered: RegisteredPipeline) -> 
     if row and row["contract_version"] != registered.contract_version:
         raise _migrated(registered.name, row["contract_version"])
     if row and row["number"] != len(registered.restatements):
-        raise ContractChangedError(
-            f"windows of pipeline {registered.name} were restated meanwhile; nothing is wrong, start again"
-        )
+        raise BusyError(f"windows of {registered.name} were restated meanwhile; nothing is wrong, start again")
 
 
 def _migrated(name: str, version: int) -> ContractChangedError:

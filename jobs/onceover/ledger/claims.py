@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from itertools import chain
 from typing import Any, Final
+from uuid import UUID
 
 from psycopg import sql
 
@@ -164,6 +166,33 @@ def _read_claimed(connection: Connection, request: RepairRequest) -> list[Claime
             may_go=count_movable(row),
             compacted=parse_compacted(row),
             by_value=row["by_value"],
+        )
+        for row in rows
+    ]
+
+
+def read_unclaimed(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> list[ClaimedWindow]:
+    """Return the evidence for these windows as for their repair, in order, without a claim: for a preview."""
+    rows = connection.execute(
+        f"""
+        SELECT w.window_start, w.window_end, w.version, {COMPACTED_COLUMNS},
+          ARRAY(SELECT landing_id FROM onceover.landing l WHERE l.pipeline = w.pipeline
+            AND l.window_start = w.window_start ORDER BY 1) AS landing_ids
+        FROM onceover."window" w WHERE w.pipeline = %s AND w.window_start = ANY(%s) ORDER BY 1
+        """,
+        [pipeline, list(starts)],
+    ).fetchall()
+    by_id = read_landings(connection, chain.from_iterable(row["landing_ids"] for row in rows))
+    return [
+        ClaimedWindow(
+            repair_id=0,
+            window_start=row["window_start"],
+            window_end=row["window_end"],
+            token=UUID(int=0),
+            version=row["version"],
+            landings=tuple(by_id[landing_id] for landing_id in row["landing_ids"]),
+            certified=None,
+            compacted=parse_compacted(row),
         )
         for row in rows
     ]

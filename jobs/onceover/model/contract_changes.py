@@ -6,7 +6,7 @@ bounds of a window, on the keys of a row, and on the meaning of each old column.
 
 from __future__ import annotations
 
-from onceover.model.contract import Contract
+from onceover.model.contract import Contract, list_written_measures, name_in_toml
 
 
 def list_changed_parts(old: Contract, new: Contract) -> list[str]:
@@ -14,14 +14,15 @@ def list_changed_parts(old: Contract, new: Contract) -> list[str]:
     before, after = old.definition(), new.definition()
     changed = (part for part in before.keys() | after.keys() if before.get(part) != after.get(part))
     in_toml = {"horizon_ms": "bounds.horizon", "skew_ms": "bounds.skew", "reader_schema": "schema_file",
-               "key_schema": "key_schema_file"}  # fmt: skip
-    return sorted(in_toml.get(part, part) for part in changed)
+               "key_schema": "key_schema_file", "derived": "measures"}  # fmt: skip
+    return sorted({in_toml.get(part, part) for part in changed})
 
 
 def list_added_measures(old: Contract, new: Contract) -> list[str]:
-    """Return the names of the measures that only the new contract has."""
+    """Return the names, as a TOML has them, of the measures that only the new contract has."""
     old_names = {measure.name for measure in old.measures}
-    return [measure.name for measure in new.measures if measure.name not in old_names]
+    added = [each for each in list_written_measures(new) if each.name not in old_names]
+    return list(dict.fromkeys(name_in_toml(new, measure).split(".")[1] for measure in added))
 
 
 def list_refused_changes(old: Contract, new: Contract) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 
@@ -28,15 +28,22 @@ def keep_restatements(address: str, layout: Layout, restatements: Iterable[Resta
                 files.create(f"{layout.restatement_folder}/{each.number}.json", seal(values))
 
 
-def read_restatements(address: str, layout: Layout) -> tuple[Restatement, ...]:
-    """Return the restatements that have files, by number. Raises TerminalError, with the path, for a file that is not
-    as it was written, and for one that is missing between others."""
+def read_restatements(address: str, layout: Layout) -> dict[int, Restatement]:
+    """Return the restatements that have files, by number, in order. Raises TerminalError, with the path, for a file
+    that is not as it was written."""
     files, folder = open_store(address), layout.restatement_folder
     numbers = sorted(int(named[1]) for name, _ in files.list_files(folder) if (named := _NAME.fullmatch(name)))
-    for expected, number in enumerate(numbers, 1):
-        if number != expected:
-            raise TerminalError(f"{folder}/{expected}.json is missing: put it back from a backup")
-    return tuple(_parse(f"{folder}/{number}.json", number, files.read(f"{folder}/{number}.json")) for number in numbers)
+    return {n: _parse(f"{folder}/{n}.json", n, files.read(f"{folder}/{n}.json")) for n in numbers}
+
+
+def require_whole(layout: Layout, restatements: Mapping[int, Restatement], known: int = 0) -> None:
+    """Raise TerminalError if one is missing between others, but for the first `known` ones, which the ledger has."""
+    for number in range(known + 1, max(restatements, default=0)):
+        if number not in restatements:
+            raise TerminalError(
+                f"{layout.restatement_folder}/{number}.json is missing, and the ledger does not have that restatement: "
+                "put the file back from a copy of raw, or of a ledger's table onceover.restatement"
+            )
 
 
 def _parse(path: str, number: int, content: bytes | None) -> Restatement:
@@ -47,4 +54,7 @@ def _parse(path: str, number: int, content: bytes | None) -> Restatement:
         start, end, created_at = (datetime.fromisoformat(values[each]) for each in ("from", "to", "created_at"))
         return Restatement(number, start, end, values["contract_version"], values["who"], values["why"], created_at)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise TerminalError(f"{path} is not as it was written: put it back from a backup") from error
+        raise TerminalError(
+            f"{path} is not as it was written: move it away; the next repair writes it again, if the ledger has that "
+            "restatement, else put it back from a copy of raw"
+        ) from error

@@ -25,7 +25,7 @@ from onceover.model.raw_file import RawContents, RawFile
 from onceover.model.root_marker import UnreadableMarkerError, join_origins
 from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.raw.marker import MarkerFiles
-from onceover.raw.restatement_files import read_restatements
+from onceover.raw.restatement_files import read_restatements, require_whole
 from onceover.recovery.kept_contracts import read_kept_contracts, require_known
 from onceover.recovery.poison import list_quarantined_poison
 from onceover.recovery.rebuild_ledger import (
@@ -84,6 +84,7 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
     _require_trace(context, facts)
     contracts = read_kept_contracts(context)
     restatements = read_restatements(context.raw_address, context.layout)
+    require_whole(context.layout, restatements)
     versions = [(contract, check_contract(spark, contract)) for contract in contracts.versions]
     cutovers = contracts.cutovers.at
     if not context.is_registered():
@@ -120,7 +121,7 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
             record_versions(context.ledger, epoch, UNKNOWN_VERSION, UNKNOWN_VERSION)
             written = write_ledger(context.ledger, epoch, registered, files, contents, logs, without_text)
             _store_offsets(context, facts, contents)
-            for each in restatements:
+            for each in restatements.values():
                 record_restatement(context.ledger, context.name, each)
         _compare_log(context, epoch)
         # Last: until then every writer refuses the root, so that none works with half of a ledger.

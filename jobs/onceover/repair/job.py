@@ -115,7 +115,7 @@ class RepairRun:
         restated = self.registered.contracts.find_restated_version(claim.window_start)
         if restated > 1 and rebuilt.misplaced_lines and not verdict.is_proved:
             reason = explain_refused(self.registered.name, rebuilt.misplaced_lines, restated)
-            return self._record_failure(claim, reason, {RepairFailure.OTHERWISE_DATED}, rebuilt, verdict)
+            return self._record_failure(claim, reason, {RepairFailure.OTHERWISE_DATED}, rebuilt)
         if rebuilt.unknown:
             reason = explain_unknown(self.context, rebuilt.unknown)
             return self._record_failure(claim, reason, {RepairFailure.UNKNOWN_CONTRACT}, rebuilt, verdict)

@@ -17,14 +17,13 @@ from onceover.model.window import WindowRange, format_moment
 from onceover.model.wording import pluralize
 from onceover.raw.restatement_files import keep_restatements
 
-CERTIFIED: Final = frozenset({WindowState.CERTIFIED, WindowState.DAMAGED})
 _MAX_NAMED: Final = 5
 
 
 def require_restatable(context: PipelineContext, registered: RegisteredPipeline, window_range: WindowRange) -> str:
-    """Return the token of a restatement of this range under the contract in force: with other certified windows, or
-    under another contract, it has another token. Raises UsageError for the first version of a contract, for a
-    range without windows, and for expired windows."""
+    """Return the token of a restatement of this range under the contract in force: with other or changed windows, or
+    under another contract, it has another token; open windows change all the time, and are left out. Raises UsageError
+    for the first version of a contract, for a range without windows, and for expired windows."""
     if registered.contract_version == 1:
         raise UsageError(
             f"{registered.name} has had one contract since its start, so all windows are of it; change "
@@ -40,9 +39,16 @@ def require_restatable(context: PipelineContext, registered: RegisteredPipeline,
             f"raw of {', '.join(expired[:_MAX_NAMED])}{more} has expired, so its records cannot be evaluated again; "
             "choose a range without these windows"
         )
-    versions = [[row["window_start"], row["version"]] for row in windows if row["state"] in CERTIFIED]
-    bounds = [window_range.start, window_range.end, registered.contract_version]
-    return sha256(to_json([registered.name, bounds, versions]).encode()).hexdigest()
+    versions = [[row["window_start"], row["version"]] for row in windows if row["state"] != WindowState.OPEN]
+    return sha256(to_json([registered.name, registered.contract_version, versions]).encode()).hexdigest()
+
+
+def is_restated(registered: RegisteredPipeline, window_range: WindowRange) -> bool:
+    """Return whether the last restatement is of this range, under the contract in force: a repair finishes it."""
+    bounds = (window_range.start, window_range.end, registered.contract_version)
+    return bool(registered.restatements) and bounds == (
+        registered.restatements[-1].start, registered.restatements[-1].end, registered.restatements[-1].version
+    )  # fmt: skip
 
 
 def restate_range(
@@ -58,12 +64,10 @@ def restate_range(
     with context.ledger.transaction():
         context.ledger.execute("SELECT FROM onceover.pipeline WHERE name = %s FOR UPDATE", [registered.name])
         require_in_force(context.ledger, registered)
-        version = registered.contract_version
-        last = registered.restatements[-1] if registered.restatements else None
-        if last and (last.start, last.end, last.version) == (window_range.start, window_range.end, version):
+        is_shown = has_preview(context.ledger, registered.name, token)
+        if is_shown and is_restated(registered, window_range):
             return
-        current = require_restatable(context, registered, window_range)
-        if token.strip() != current or not has_preview(context.ledger, registered.name, current):
+        if not is_shown or token != require_restatable(context, registered, window_range):
             raise ChangedPlanError(
                 f"windows of {registered.name} changed since you looked, or the token is not that of a dry run of this "
                 "range; nothing was changed, look again with --dry-run"
@@ -72,7 +76,7 @@ def restate_range(
             len(registered.restatements) + 1,
             window_range.start,
             window_range.end,
-            version,
+            registered.contract_version,
             who,
             why,
             datetime.now(UTC),
@@ -85,6 +89,6 @@ def explain_refused(pipeline: str, lines: int, version: int) -> str:
     """Return why a restated window is not published, of which version `version` moves or refuses records."""
     return (
         f"version {version} of the contract gives {pluralize(lines, 'line')} of the window another event time, or "
-        f"quarantines them, and a restatement changes keys and measures only: `onceover restate {pipeline} --from TIME "
-        "--to TIME --dry-run` names them; correct the contract, migrate and restate again"
+        "quarantines them, and a restatement changes keys and measures only: correct the contract, run `onceover "
+        f"pipelines migrate {pipeline}`, and restate the window under that one"
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from airflow.sdk import Context
 
-from onceover.errors import TerminalError
+from onceover.errors import TerminalError, UsageError
 from onceover.model.dag_run import DagRun
 from onceover.model.json_text import to_plain
 from onceover_airflow.operators.repair import name_bounds
@@ -31,7 +31,7 @@ class RestateOperator(SparkJobOperator):
         from onceover.audit import service as audit_service
         from onceover.detection.detect import detect
         from onceover.detection.future_range import cut_future_range
-        from onceover.repair.restate import restate_range
+        from onceover.repair.restate import is_restated, restate_range
 
         run, name = context["dag_run"], chosen_name(self.pipeline)
         with self.open("restate") as opened:
@@ -40,8 +40,11 @@ class RestateOperator(SparkJobOperator):
             if request.window_range is None:
                 raise TerminalError("a restatement needs a range of windows; give 'from' and 'to'")
             chosen, token = cut_future_range(opened, request.window_range), request.plan
+            if request.dry_run and token is not None:
+                raise UsageError("a dry run takes no 'plan': it logs the token for one")
+            is_left = not request.dry_run and token is None and is_restated(opened.require_same_contract(), chosen)
             audit_id = None
-            if token is None or request.dry_run:
+            if token is None and not is_left:
                 audit_id = audit_service.request_preview(opened, chosen, name_requester(run))
         if audit_id is not None:
             self.set_command("audit", audit_id)
@@ -49,20 +52,21 @@ class RestateOperator(SparkJobOperator):
         with self.open("restate") as opened:
             if audit_id is not None:
                 token = self._log_preview(name, dict(audit_service.require_result(opened, audit_id)))
-            if request.dry_run or token is None:
+            if request.dry_run:
                 return {"pipeline": name, "dry_run": True, "request_id": None, "token": token}
-            registered, who, why = opened.require_same_contract(), name_requester(run), request.reason or ""
-            restate_range(opened, registered, chosen, who, why, token)
+            who, why = name_requester(run), request.reason or ""
+            if token is not None:
+                restate_range(opened, opened.require_same_contract(), chosen, who, why, token)
             dag_run = DagRun(run.dag_id, run.run_id)
             detection = to_plain(detect(opened, who=who, why=why, window_range=chosen, dag_run=dag_run))
         return shorten(detection | name_bounds(chosen))
 
     def _log_preview(self, name: str, result: dict[str, Any]) -> str:
         """Log a preview, and return its token. Raise TerminalError if it refuses windows."""
-        shown = [{"window": each["window"], "row": row} for each in result["rows"] for row in each["rows"]]
-        counts = {key: result[key] for key in ("contract_version", "windows", "changing", "uncertified")}
+        shown = [{"window": each["window"], **row} for each in result["rows"] for row in each["rows"]]
+        counts = {key: result[key] for key in ("contract_version", "windows", "changing")}
         self.log.info("%s:\n%s", name, format_table([counts]))
-        self.log.info("rows that change (- now, + restated):\n%s", format_table(shown))
+        self.log.info("rows that change:\n%s", format_table(shown))
         if result["token"] is None:
             first = result["refused"][0]
             raise TerminalError(

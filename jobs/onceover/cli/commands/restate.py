@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
@@ -16,8 +17,9 @@ from onceover.cli.repair_report import describe_result
 from onceover.cli.repair_run import carry_out
 from onceover.context import open_pipeline
 from onceover.detection import detect as detecting
+from onceover.errors import UsageError
 from onceover.model.wording import pluralize
-from onceover.repair.restate import restate_range
+from onceover.repair.restate import is_restated, restate_range
 
 DryRun = Annotated[bool, flag("--dry-run", "Evaluate the windows, and show how their rows would change.")]
 Plan = Annotated[
@@ -49,16 +51,22 @@ def restate(
     that the contract got since. Each record is evaluated first. If the contract gives one another event time, or
     quarantines it, nothing is changed. The replaced rows stay as revisions. The command may be killed and repeated.
     """
+    if dry_run and plan is not None:
+        raise UsageError("a dry run takes no --plan: it prints the token for one")
     with open_pipeline(pipeline, "restate") as context:
         window_range = resolve_range_until_now(context, start, end)
         why = None if dry_run else require_reason(reason, "a restatement", ", or --dry-run")
-        if plan is None or dry_run:
-            result = preview(context, request_preview(context, window_range, get_user()))
-            if dry_run or result["token"] is None:
-                return Answer(result, _describe(result), FAILED if result["token"] is None else 0)
-            print_progress(f"{result['changing']} of {result['windows']} windows change")
-            plan = result["token"]
-        restate_range(context, context.require_same_contract(), window_range, get_user(), why or "", plan)
+        registered = context.require_same_contract()
+        if not dry_run and plan is None and is_restated(registered, window_range):
+            print_progress("the range was restated before: repairing what is left of it")
+        else:
+            if plan is None:
+                result = preview(context, request_preview(context, window_range, get_user()))
+                if dry_run or result["token"] is None:
+                    return Answer(result, _describe(result), FAILED if result["token"] is None else 0)
+                print_progress(f"{result['changing']} of {result['windows']} windows change")
+                plan = str(result["token"])
+            restate_range(context, registered, window_range, get_user(), why or "", plan.strip())
         detection = detecting.detect(context, who=get_user(), why=why or "", window_range=window_range)
         repaired = carry_out(context, window_range, detection)
     return Answer(repaired, describe_result(repaired), repaired.exit_code)
@@ -67,19 +75,26 @@ def restate(
 def _describe(result: Mapping[str, Any]) -> Iterator[Part]:
     """Yield the windows that would change, with their rows, and those that are refused, with examples."""
     yield Table(result["rows"], "window", (">rows that differ", "rows_differing"))
-    for row in result["rows"]:
-        yield from (f"{row['window']} {each}" for each in row["rows"])
+    for window in result["rows"]:
+        yield from (f"{window['window']} {_describe_row(row)}" for row in window["rows"])
     for row in result["refused"]:
         yield f"{row['window']} refused: {row['refused']}"
         yield from (f"{row['window']} {each}" for each in row["examples"])
     yield (
         f"version {result['contract_version']} of the contract changes {result['changing']:,} of "
-        f"{pluralize(result['windows'], 'certified window')}"
+        f"{pluralize(result['windows'], 'window')}"
     )
-    if result["uncertified"]:
-        yield f"{pluralize(result['uncertified'], 'window')} not certified: they follow when they are repaired"
     if result["refused_windows"]:
         refused = pluralize(result["refused_windows"], "window")
         yield f"{refused} refused; nothing can be restated: choose a range without them, or migrate to another contract"
     else:
         yield f"token: {result['token']}"
+
+
+def _describe_row(row: Mapping[str, Any]) -> str:
+    key = ", ".join(f"{name} {json.dumps(value, ensure_ascii=False)}" for name, value in row["key"].items())
+    sides = [row["now"], row["then"]]
+    if None in sides:
+        return f"{key}: {'is new' if row['now'] is None else 'is gone'}"
+    changes = (f"{name} {json.dumps(was)} -> {json.dumps(sides[1][name])}" for name, was in sides[0].items())
+    return f"{key}: {', '.join(changes)}"
