@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from onceover.cli import repair_run
 from onceover.cli.commands import repair as command
 from onceover.detection import detect as detecting
 from onceover.detection.detect import Detection
@@ -21,9 +22,9 @@ SEEN = Detection("events", 0, 0, (), 0, 0, 0, (Finding(Kind.HOLE, {"gaps": [GAP]
 def test_hole_that_the_repair_closed_is_not_reported(monkeypatch: pytest.MonkeyPatch, show: Callable[..., str]) -> None:
     monkeypatch.setattr(command, "open_pipeline", lambda *_: nullcontext(SimpleNamespace(name="events")))
     monkeypatch.setattr(command, "resolve_range_until_now", lambda *_: None)
-    monkeypatch.setattr(command, "judge_range", lambda *_: None)
-    monkeypatch.setattr(command, "run_entry", lambda _: 0)
-    monkeypatch.setattr(command, "explain_holes", lambda *_: ())
+    monkeypatch.setattr(repair_run, "judge_range", lambda *_: None)
+    monkeypatch.setattr(repair_run, "run_entry", lambda _: 0)
+    monkeypatch.setattr(repair_run, "explain_holes", lambda *_: ())
     monkeypatch.setattr(detecting, "detect", lambda *_, **__: SEEN)
     done = Confirmation("events", 7, (), (), (), (), (), (), 0, 0)
     monkeypatch.setattr(confirmation, "confirm", lambda *_: done)
