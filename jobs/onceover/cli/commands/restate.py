@@ -93,8 +93,12 @@ def _describe(result: Mapping[str, Any]) -> Iterator[Part]:
 
 def _describe_row(row: Mapping[str, Any]) -> str:
     key = ", ".join(f"{name} {json.dumps(value, ensure_ascii=False)}" for name, value in row["key"].items())
-    sides = [row["now"], row["then"]]
-    if None in sides:
-        return f"{key}: {'is new' if row['now'] is None else 'is gone'}"
-    changes = (f"{name} {json.dumps(was)} -> {json.dumps(sides[1][name])}" for name, was in sides[0].items())
-    return f"{key}: {', '.join(changes)}"
+    now, then = row["now"], row["then"]
+    if now is None or then is None:
+        changes = "a new row" if now is None else "its row goes"
+    else:
+        changes = ", ".join(
+            f"{name} {json.dumps(was, ensure_ascii=False)} -> {json.dumps(then[name], ensure_ascii=False)}"
+            for name, was in now.items()
+        )
+    return f"{key}: {changes}" if key else changes
