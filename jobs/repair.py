@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from onceover.context import open_pipeline
 from onceover.entrypoint import make_parser, run
 from onceover.fault_points import FaultPoint
-from onceover.ingest.contracts import share_restatements
+from onceover.ingest.restatements import share_restatements
 from onceover.ledger import repair_requests
 from onceover.ledger.read_again import list_wanted
 from onceover.repair.groups import repair_groups
@@ -22,13 +22,13 @@ def main(arguments: Sequence[str]) -> None:
     chosen = parser.parse_args(arguments)
     fault_point = FaultPoint.from_environment()
     with open_pipeline(chosen.pipeline, "repair") as context:
+        share_restatements(context)
         registered, ledger = context.require_same_contract(), context.ledger
         request = repair_requests.read_request(ledger, registered.name, chosen.request)
         if not (request.window_starts or list_wanted(ledger, registered.name, request.request_id)):
             print(f"request {request.request_id}: nothing left to repair")
             return
         context.files.check()
-        share_restatements(context)
         with open_session(f"onceover repair {registered.name}", is_brief=True) as spark:
             run_read_again(spark, context, registered, request.request_id)
             request = repair_requests.read_request(ledger, registered.name, request.request_id)

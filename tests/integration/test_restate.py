@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from tests.integration.cutover import assert_proved
@@ -16,9 +17,9 @@ from tests.integration.test_airflow import list_states, read_result, run_dag, wa
 
 from onceover.errors import BusyError, ChangedPlanError, UsageError
 from onceover.fault_points import FaultPoint
-from onceover.ingest.contracts import share_restatements
+from onceover.ingest.restatements import share_restatements
 from onceover.ledger import repair_requests
-from onceover.raw.restatement_files import read_restatements
+from onceover.raw.restatement_files import keep_restatements, read_restatements
 from onceover.repair.groups import repair_groups
 from onceover.repair.restate import restate_range
 from onceover_local.airflow_rest import AirflowRest, wait_for
@@ -129,6 +130,11 @@ def test_killed_restatement_is_finished_by_detection(lanes: Lanes, monkeypatch: 
             lane.store().remove(f"{context.layout.restatement_folder}/1.json")
             share_restatements(context)
             assert [each.why for each in read_restatements(context.raw_address, context.layout).values()] == ["a test"]
+        strange = replace(context.read_registration().restatements[0], number=2, version=3)
+        keep_restatements(context.raw_address, context.layout, [strange])
+        with pytest.raises(UsageError, match="under version 3 of the contract, and the ledger has 2"):
+            share_restatements(context)
+        lane.store().remove(f"{context.layout.restatement_folder}/2.json")
     lane.repair(stale.request_id)
     right = compute(lane, at, range(20))
     assert lane.aggregates() == right

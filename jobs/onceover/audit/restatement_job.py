@@ -132,13 +132,15 @@ class _Preview:
             start, rebuilt = claim.window_start, windows.get(claim.window_start)
             if rebuilt is None:
                 entries.append(_describe(start, refused=f"reading raw failed: {rebuild.failures[start]}"))
+                continue
+            files = [each[start] for each in (chosen, replacing) if start in each]
+            examples = self._list_examples(start, files) if rebuilt.misplaced_lines else []
+            if examples:  # also where they are extras, which no landing misses
+                moved = f"{pluralize(rebuilt.misplaced_lines, 'line')} dated otherwise or quarantined"
+                entries.append(_describe(start, refused=moved, examples=examples))
             elif (verdict := prove(claim, rebuilt)).is_proved:
                 rows = list_staged_changes(ledger, table, self._stage, start, MAX_ROWS) if start in differing else []
                 entries.append(_describe(start, differing.get(start, 0), rows))
-            elif rebuilt.misplaced_lines:
-                files = [each[start] for each in (chosen, replacing) if start in each]
-                moved = f"{pluralize(rebuilt.misplaced_lines, 'line')} dated otherwise or quarantined"
-                entries.append(_describe(start, refused=moved, examples=self._list_examples(start, files)))
             else:
                 entries.append(_describe(start, refused="; ".join(verdict.reasons[:3])))
         return entries

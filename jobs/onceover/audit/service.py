@@ -9,6 +9,7 @@ from typing import Any, Final
 from onceover.audit import store as audit_store
 from onceover.context import PipelineContext
 from onceover.errors import TransientError
+from onceover.ingest.restatements import share_restatements
 from onceover.ledger.certificates import read_certificate
 from onceover.model.window import WindowRange
 from onceover.repair.restate import require_restatable
@@ -37,6 +38,7 @@ def request_preview(context: PipelineContext, chosen: WindowRange, who: str) -> 
     """Record a preview of this range's restatement for `jobs/audit.py`, and return its id. Raises as
     `require_restatable` does, before Spark starts."""
     context.require_own_root()
+    share_restatements(context)
     require_restatable(context, context.require_same_contract(), chosen)
     return audit_store.record_request(context.ledger, context.name, "restatement", chosen.start, chosen.end, who)
 

@@ -1,16 +1,13 @@
-"""The contracts and restatements of a pipeline, kept beside its raw so that it can be read without the ledger."""
+"""The contracts of a pipeline kept beside its raw, so that its lines can be read without the ledger."""
 
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
-from onceover.errors import UsageError
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.restatements import list_restatements, record_restatement
 from onceover.lines.contract_names import name_contract
 from onceover.raw.contract_files import keep_contracts
-from onceover.raw.restatement_files import keep_restatements, read_restatements, require_whole
 from onceover.raw.sealed_json import seal
 from onceover.spark.contract_check import analyze_contract
 
@@ -33,18 +30,3 @@ def keep_registered_contracts(spark: SparkSession, context: PipelineContext, reg
         return seal({"name": name, "contract": contract, "cutovers": cutovers, "columns": columns})
 
     keep_contracts(context.raw_address, context.layout, contracts, describe)
-
-
-def share_restatements(context: PipelineContext) -> None:
-    """Write to raw what only the ledger has, as after a kill, and to the ledger what only raw has, as after a restored
-    backup. Raises TerminalError for a damaged file, UsageError for one that differs from the ledger."""
-    known = list_restatements(context.ledger, context.name)
-    kept = read_restatements(context.raw_address, context.layout)
-    for mine in known:
-        if kept.get(mine.number, mine) != mine:
-            path = f"{context.layout.restatement_folder}/{mine.number}.json"
-            raise UsageError(f"{path} is not the ledger's restatement {mine.number}; put the pipeline's own file back")
-    require_whole(context.layout, kept, len(known))
-    for number in range(len(known) + 1, max(kept, default=0) + 1):
-        record_restatement(context.ledger, context.name, kept[number])
-    keep_restatements(context.raw_address, context.layout, (each for each in known if each.number not in kept))

@@ -16,9 +16,10 @@ from onceover.context import PipelineContext
 from onceover.fault_points import FaultPoint
 from onceover.ingest.batch_queries import BatchQueries
 from onceover.ingest.batch_steps import BatchResult
-from onceover.ingest.contracts import keep_registered_contracts, share_restatements
+from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.driver import Ingest
 from onceover.ingest.micro_batch import append_batch
+from onceover.ingest.restatements import share_restatements
 from onceover.kafka import Topic
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force

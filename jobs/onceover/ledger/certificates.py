@@ -70,7 +70,7 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
           WHERE pipeline = %(pipeline)s AND first_window <= %(start)s AND %(start)s < end_window
             AND relanded_at IS NULL
         ), former AS (
-          SELECT certificate_id, aggregate_rows, aggregate_hash FROM onceover.certificate
+          SELECT certificate_id, contract_version, aggregate_rows, aggregate_hash FROM onceover.certificate
           WHERE pipeline = %(pipeline)s AND window_start = %(start)s ORDER BY certificate_id DESC LIMIT 1
         ), fresh AS (
           INSERT INTO onceover.certificate (pipeline, window_start, version, basis, contract_version, code_version,
@@ -79,7 +79,7 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
           SELECT %(pipeline)s, %(start)s, %(version)s, %(basis)s, %(contract_version)s, %(code_version)s,
             %(last_landing)s, %(landings)s, %(frozen_length)s, %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s,
             %(rows)s, %(hash)s, %(repair_id)s, %(by_value)s, %(who)s, %(why)s, lost.ids, %(extras)s,
-            (SELECT certificate_id FROM former WHERE NOT %(replaced)s
+            (SELECT certificate_id FROM former WHERE NOT %(replaced)s AND contract_version = %(contract_version)s
               AND (aggregate_rows, aggregate_hash) IS DISTINCT FROM (%(rows)s::bigint, %(hash)s::text))
           FROM lost RETURNING certificate_id, basis, losses)
         UPDATE onceover."window" SET certificate_id = fresh.certificate_id, certified_version = %(version)s,

@@ -16,6 +16,7 @@ from onceover.ledger.expiries import OF_DAYS
 from onceover.ledger.findings import resolve_findings
 from onceover.ledger.frontiers import EXTRAS_ARE_SETTLED
 from onceover.ledger.landings import read_landings
+from onceover.ledger.restatements import RESTATED
 from onceover.ledger.windows import lock_windows
 from onceover.model.claim import ClaimedWindow
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -95,6 +96,7 @@ def list_as_certified(
         SELECT w.window_start, c.contract_version, c.aggregate_rows, c.aggregate_hash
         FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
         WHERE w.pipeline = %s AND w.window_start = ANY(%s) AND c.aggregate_hash IS NOT NULL AND {EXTRAS_ARE_SETTLED}
+          AND coalesce({RESTATED} <= c.contract_version, true)
           AND NOT EXISTS (SELECT FROM onceover.landing l WHERE l.pipeline = w.pipeline
             AND l.window_start = w.window_start AND l.landing_id > c.last_landing)
         """,

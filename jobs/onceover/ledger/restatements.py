@@ -23,20 +23,24 @@ def list_restatements(connection: Connection, pipeline: str) -> tuple[Restatemen
     return tuple(Restatement(*row.values()) for row in rows)
 
 
+def lock_restatements(connection: Connection) -> None:
+    """Keep other transactions from recording restatements until this one ends. No row of a pipeline or window is
+    locked: ingest locks windows first."""
+    connection.execute("LOCK TABLE onceover.restatement IN SHARE ROW EXCLUSIVE MODE")
+
+
 def record_restatement(connection: Connection, pipeline: str, restated: Restatement) -> None:
-    """Record a restatement, unless it is recorded, and give its windows a new version, in one transaction: their
-    certificates end, and no repair that has begun publishes them."""
+    """Record a restatement and give its windows a new version, in one transaction: their certificates end, and no
+    repair that has begun publishes them."""
     with connection.transaction():
-        added = connection.execute(
+        connection.execute(
             """
             INSERT INTO onceover.restatement (pipeline, number, range_start, range_end, contract_version, who, why,
-              created_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING
+              created_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
             """,
             [pipeline, restated.number, restated.start, restated.end, restated.version, restated.who, restated.why,
              restated.created_at],
         )  # fmt: skip
-        if not added.rowcount:
-            return
         connection.execute(
             """
             WITH locked AS (SELECT window_start FROM onceover."window" WHERE pipeline = %(pipeline)s

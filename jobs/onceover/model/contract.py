@@ -267,8 +267,12 @@ class Contracts:
     restatements: tuple[Restatement, ...] = ()
 
     def find_restated_version(self, window_start: datetime) -> int:
-        """Return the version of the window, 1 for one that was not restated."""
-        return find_restated_version(self.restatements, window_start)
+        """Return the version of the window, 1 for one that was not restated. Raises TerminalError for a version that
+        is not among these."""
+        version = find_restated_version(self.restatements, window_start)
+        if version > len(self.versions):
+            raise TerminalError(f"windows were restated under version {version} of the contract, which is not known")
+        return version
 
     def list_poison(self, version: int) -> tuple[PoisonRecord, ...]:
         """Return the records that are not evaluated under that version."""

@@ -38,8 +38,15 @@ def list_refused_changes(old: Contract, new: Contract) -> list[str]:
             refused.append(f"measure {measure.name} is gone")
         elif now != measure.operation:
             refused.append(f"measure {measure.name} is a {now}, not a {measure.operation}")
-    kept = {each.name: each for each in new.derived}
+    kept, had = ({each.name: each for each in of.derived} for of in (new, old))
     for each in old.derived:
-        if (now_derived := kept.get(each.name)) is not None and now_derived.scale != each.scale:
+        if (now_derived := kept.get(each.name)) is None:
+            refused.append(f"measure {each.name} is no longer an {each.operation}")
+        elif now_derived.scale != each.scale:
             refused.append(f"measure {each.name} has the scale {now_derived.scale}, not {each.scale}")
+    names = {measure.name for measure in old.measures}
+    refused += [
+        f"measure {part} becomes a part of {each.name}"
+        for each in new.derived if each.name not in had for part in each.parts if part in names
+    ]  # fmt: skip
     return refused

@@ -20,6 +20,7 @@ from onceover.detection.detect import detect
 from onceover.errors import OnceoverError, SparkLostError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.micro_batch import attempt
+from onceover.ingest.restatements import share_restatements
 from onceover.ledger import repair_requests
 from onceover.ledger.database import DatabaseError
 from onceover.ledger.landings import count_landed_lines
@@ -80,6 +81,7 @@ class EagerRepair:
         detection = detect(context, who=repair_requests.EAGER, why=repair_requests.EAGER_WHY, only=starts)
         if detection.request_id is None:
             return None
+        share_restatements(context)
         registered = context.require_same_contract()
         request = repair_requests.read_request(context.ledger, registered.name, detection.request_id)
         with attempt():

@@ -27,7 +27,7 @@ from onceover.model.window import format_moment
 from onceover.repair import publish
 from onceover.repair.folded import list_compacted, list_texts, open_rebuild
 from onceover.repair.progress import WindowProgress
-from onceover.repair.proof import Verdict, add_failed_proof, prove
+from onceover.repair.proof import Verdict, add_failed_proof, leave_out_strays, prove
 from onceover.repair.restate import explain_refused
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
@@ -71,7 +71,8 @@ class RepairRun:
             return RepairOutcome()
         require_in_force(self.context.ledger, self.registered)
         self.context.require_own_root()
-        if self.registered.restatements or any(claim.by_value for claim in claimed):
+        restated = self.registered.contracts.find_restated_version
+        if any(claim.by_value or restated(claim.window_start) > 1 for claim in claimed):
             self.context.require_schemas()  # here: no window is to blame
         leases = open_leases(self.spark, self.context)  # here: what it raises is no window's failure
         outcomes = isolate_failures(
@@ -114,8 +115,10 @@ class RepairRun:
         verdict = prove(claim, rebuilt)
         restated = self.registered.contracts.find_restated_version(claim.window_start)
         if restated > 1 and rebuilt.misplaced_lines and not verdict.is_proved:
-            reason = explain_refused(self.registered.name, rebuilt.misplaced_lines, restated)
-            return self._record_failure(claim, reason, {RepairFailure.OTHERWISE_DATED}, rebuilt)
+            # Which of the two it is, this does not show; lines that only the contract moves must not be taken out.
+            reasons = (explain_refused(self.registered.name, rebuilt.misplaced_lines, restated), *verdict.reasons[:2])
+            failures = {RepairFailure.OTHERWISE_DATED, *verdict.failures}
+            return self._record_failure(claim, "; or ".join(reasons), failures, rebuilt, leave_out_strays(verdict))
         if rebuilt.unknown:
             reason = explain_unknown(self.context, rebuilt.unknown)
             return self._record_failure(claim, reason, {RepairFailure.UNKNOWN_CONTRACT}, rebuilt, verdict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final
 
@@ -107,6 +107,11 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> Verdict:
             f"{compacted.digest} count; put it back where `onceover explain` says",
         )
     return Verdict(tuple(reasons), tuple(findings), frozenset(failures))
+
+
+def leave_out_strays(verdict: Verdict) -> Verdict:
+    """Return the verdict without the finding of stray lines, whose remedy takes them out."""
+    return replace(verdict, findings=tuple(each for each in verdict.findings if each.kind is not Kind.STRAY_LINE))
 
 
 def list_doubtful(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> tuple[OffsetRange, ...]:

@@ -8,8 +8,9 @@ from typing import Final
 
 from onceover.context import PipelineContext
 from onceover.errors import ChangedPlanError, UsageError
+from onceover.ingest.restatements import share_restatements
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
-from onceover.ledger.restatements import has_preview, record_restatement
+from onceover.ledger.restatements import has_preview, lock_restatements, record_restatement
 from onceover.ledger.windows import WindowState, list_windows
 from onceover.model.json_text import to_json
 from onceover.model.restatement import Restatement
@@ -22,7 +23,7 @@ _MAX_NAMED: Final = 5
 
 def require_restatable(context: PipelineContext, registered: RegisteredPipeline, window_range: WindowRange) -> str:
     """Return the token of a restatement of this range under the contract in force: with other or changed windows, or
-    under another contract, it has another token; open windows change all the time, and are left out. Raises UsageError
+    under another contract, it has another token; an open window changes all the time. Raises UsageError
     for the first version of a contract, for a range without windows, and for expired windows."""
     if registered.contract_version == 1:
         raise UsageError(
@@ -39,7 +40,7 @@ def require_restatable(context: PipelineContext, registered: RegisteredPipeline,
             f"raw of {', '.join(expired[:_MAX_NAMED])}{more} has expired, so its records cannot be evaluated again; "
             "choose a range without these windows"
         )
-    versions = [[row["window_start"], row["version"]] for row in windows if row["state"] != WindowState.OPEN]
+    versions = [[row["window_start"], None if row["state"] == WindowState.OPEN else row["version"]] for row in windows]
     return sha256(to_json([registered.name, registered.contract_version, versions]).encode()).hexdigest()
 
 
@@ -61,8 +62,9 @@ def restate_range(
     `require_restatable`.
     """
     context.require_own_root()
+    share_restatements(context)
     with context.ledger.transaction():
-        context.ledger.execute("SELECT FROM onceover.pipeline WHERE name = %s FOR UPDATE", [registered.name])
+        lock_restatements(context.ledger)
         require_in_force(context.ledger, registered)
         is_shown = has_preview(context.ledger, registered.name, token)
         if is_shown and is_restated(registered, window_range):

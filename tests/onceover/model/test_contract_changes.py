@@ -6,7 +6,7 @@ import pytest
 
 from onceover.model.contract import Contract, Key
 from onceover.model.contract_changes import list_added_measures, list_changed_parts, list_refused_changes
-from onceover.model.measures import Measure
+from onceover.model.measures import Derived, Measure
 
 OLD = Contract(
     topic="events",
@@ -36,6 +36,24 @@ def test_reading_may_change_and_measures_may_be_added() -> None:
     assert list_refused_changes(OLD, new) == []
     assert list_changed_parts(OLD, new) == ["bounds.horizon", "event_time", "keys", "measures", "schema"]
     assert list_added_measures(OLD, new) == ["more"]
+
+
+PARTS = (Measure("x_sum", "sum", "value.at"), Measure("x_count", "count", "value.at"))
+WITH_PARTS = replace(OLD, measures=PARTS)
+AVERAGED = replace(WITH_PARTS, derived=(Derived("x", "avg", 2),))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (AVERAGED, WITH_PARTS, ["measure x is no longer an avg"]),
+        (WITH_PARTS, AVERAGED, ["measure x_sum becomes a part of x", "measure x_count becomes a part of x"]),
+        (OLD, replace(OLD, measures=(*OLD.measures, *PARTS), derived=AVERAGED.derived), []),
+        (AVERAGED, replace(AVERAGED, derived=(Derived("x", "avg", 3),)), ["measure x has the scale 3, not 2"]),
+    ],
+)
+def test_average_is_added_with_its_parts_or_not_at_all(old: Contract, new: Contract, why: list[str]) -> None:
+    assert list_refused_changes(old, new) == why
 
 
 @pytest.mark.parametrize(
