@@ -68,6 +68,19 @@ def produce(lane: Lane, start: int, end: int) -> None:
 def test_restated_windows_are_of_the_new_contract(lanes: Lanes) -> None:
     lane = lanes(partitions=2)
     produce(lane, 0, 40)
+    lane.ingest()
+    lane.detect()
+    correct(lane)
+    at = {source.kafka_partition: first for source, first in lane.migrate().cutovers}
+    assert lane.restate(minutes(0, 20)).failed == ()
+    assert lane.aggregates() == compute(lane, at, range(20))
+    assert lane.explain(0)["state"] == "certified"
+
+
+@pytest.mark.rare
+def test_restated_windows_are_previewed_and_proved(lanes: Lanes) -> None:
+    lane = lanes(partitions=2)
+    produce(lane, 0, 40)
     replay(lane)
     lane.ingest()
     lane.repair_detected()
