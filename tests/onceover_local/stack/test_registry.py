@@ -59,6 +59,7 @@ def test_registered_schema_is_found_by_its_id(registry: str, subject: str) -> No
         assert client.get_latest_version(subject).schema_id == second
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("end", [Stack.stop_part, Stack.kill_part])
 def test_id_outlives_the_process(registry: str, stack: Stack, subject: str, end: Callable[..., object]) -> None:
     """A kill follows at once: what was answered is in the file."""
@@ -71,6 +72,7 @@ def test_id_outlives_the_process(registry: str, stack: Stack, subject: str, end:
     assert register(registry, subject, "a", "b") > kept, "no ID is issued twice"
 
 
+@pytest.mark.rare
 def test_paused_registry_is_unready_and_goes_on(registry: str, stack: Stack, subject: str) -> None:
     def read_state() -> str:
         return {part.name: part.state for part in stack.list_statuses()}["registry"]
