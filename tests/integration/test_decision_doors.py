@@ -30,6 +30,7 @@ import sys
 from types import SimpleNamespace
 
 from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 dags, user, forms = sys.argv[1:]
 bag = DagBag(dags)
@@ -38,7 +39,8 @@ for name, form in json.loads(forms).items():
     (task,) = dag.tasks
     dag.params.update(form)
     run = SimpleNamespace(dag_id=name, run_id="manual", run_type="manual", triggering_user_name=user)
-    context = {"dag_run": run, "params": dag.params.validate()}
+    events = OutletEventAccessors()
+    context = {"dag_run": run, "params": dag.params.validate(), "outlet_events": events}
     task.render_template_fields(context)
     task.execute(context)
 """
