@@ -30,6 +30,7 @@ from importlib import import_module
 from types import SimpleNamespace
 
 from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 dags, dag, operator, fields, params = sys.argv[1:]
 assert dag in DagBag(f"{dags}/{dag}.py").dags
@@ -37,6 +38,7 @@ module, _, name = operator.partition(":")
 made = getattr(import_module(f"onceover_airflow.operators.{module}"), name)(task_id="task", **json.loads(fields))
 run = dict(dag_id=dag, run_id="manual", run_type="manual", triggering_user_name="ada", data_interval_start=None)
 context = {"dag_run": SimpleNamespace(**run, data_interval_end=None), "params": json.loads(params)}
+context["outlet_events"] = OutletEventAccessors()
 print(json.dumps(made.execute(context)))
 """
 
