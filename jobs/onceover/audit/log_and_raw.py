@@ -57,8 +57,7 @@ def read_log(
         for restated in sorted({version, *(each.version for each in contracts.restatements if each.version > version)}):
             part = under(restated, pieces, released)
             held = select_held(part, contracts, in_kafka=True, file_ms=F.lit(None).cast("bigint"))
-            of_window = F.greatest(F.lit(version), _find_restated("window_ms", contracts))
-            yield held.where(of_window == restated) if contracts.restatements else held
+            yield held.where(_find_restated("window_ms", contracts, version) == restated)
 
     pieces_by_version = contracts.cutovers.cut_by_version(ranges) or {len(contracts.versions): ()}
     read = [part for version, pieces in pieces_by_version.items() for part in hold_under(version, pieces, None)]
@@ -67,13 +66,13 @@ def read_log(
     return reduce(DataFrame.unionByName, read)
 
 
-def _find_restated(column: str, contracts: Contracts) -> Column:
-    """Return the version that the window in that column was restated under, 1 for none."""
+def _find_restated(column: str, contracts: Contracts, least: int = 1) -> Column:
+    """Return the version that the window in that column was restated under, or a larger `least`."""
     within = (
         F.when(F.col(column).between(to_ms(each.start), to_ms(each.end) - 1), each.version)
         for each in contracts.restatements
     )
-    return F.greatest(F.lit(1), F.lit(1), *within)
+    return F.greatest(F.lit(least), F.lit(1), *within)
 
 
 def read_raw(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,27 +14,29 @@ from onceover.ledger.database import Connection
 _NOT_COMPARED = ["_stage", "window_start", "window_end", "revision"]
 
 
+def match_keys(keys: Sequence[str]) -> sql.Composable:
+    """Return the condition that rows `old.r` and `new.r`, as JSON, are of one combination of keys."""
+    same = [sql.SQL("old.r -> {0} = new.r -> {0}").format(sql.Literal(name)) for name in keys]
+    return sql.SQL(" AND ").join(same) if same else sql.SQL("true")
+
+
 def list_staged_changes(
     connection: Connection, table: AggregateTable, stage: str, window_start: datetime, limit: int
 ) -> list[Mapping[str, Any]]:
     """Return the first rows that differ between the table and the stage: their `key`, and the measures that differ as
     they are `now` and `then`, None where there is no such row."""
     keys, shown = [column.name for column in table.columns.keys], table.columns.shown
-    joined = [sql.SQL("a.r -> {0} = b.r -> {0}").format(sql.Literal(name)) for name in keys]
     rows = connection.execute(
         sql.SQL(
             """
-            WITH a AS (SELECT to_jsonb(t) - %(names)s::text[] AS r FROM {table} t WHERE window_start = %(start)s),
-              b AS (SELECT to_jsonb(s) - %(names)s::text[] AS r FROM {staging} s
+            WITH old AS (SELECT to_jsonb(_row) - %(names)s::text[] AS r FROM {table} AS _row
+                WHERE window_start = %(start)s),
+              new AS (SELECT to_jsonb(_row) - %(names)s::text[] AS r FROM {staging} AS _row
                 WHERE _stage = %(stage)s AND window_start = %(start)s)
-            SELECT a.r AS now, b.r AS then FROM a FULL JOIN b ON {joined} WHERE a.r IS DISTINCT FROM b.r
-            ORDER BY coalesce(a.r, b.r)::text LIMIT %(limit)s
+            SELECT old.r AS now, new.r AS then FROM old FULL JOIN new ON {joined} WHERE old.r IS DISTINCT FROM new.r
+            ORDER BY coalesce(old.r, new.r)::text LIMIT %(limit)s
             """
-        ).format(
-            table=table.table,
-            staging=table.staging,
-            joined=sql.SQL(" AND ").join(joined) if joined else sql.SQL("true"),
-        ),
+        ).format(table=table.table, staging=table.staging, joined=match_keys(keys)),
         {"names": _NOT_COMPARED, "start": window_start, "stage": stage, "limit": limit},
     ).fetchall()
     changes: list[Mapping[str, Any]] = []

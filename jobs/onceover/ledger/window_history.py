@@ -14,7 +14,8 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import UNKNOWN_VERSION
 from onceover.ledger.landings import count_skipped
-from onceover.ledger.restatements import RESTATED
+from onceover.ledger.restatements import RESTATED, list_restatements
+from onceover.ledger.row_changes import match_keys
 from onceover.ledger.takings import list_takings
 from onceover.ledger.windows import list_windows
 from onceover.model.window import format_moment
@@ -97,15 +98,11 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
             )
         ),
         "rests_on": connection.execute(_RESTS_ON, key).fetchone(),
-        "restatements": list(
-            connection.execute(
-                """
-                SELECT contract_version, who, why, created_at FROM onceover.restatement WHERE pipeline = %(pipeline)s
-                  AND range_start <= %(start)s AND %(start)s < range_end ORDER BY number
-                """,
-                key,
-            )
-        ),
+        "restatements": [
+            {"contract_version": each.version, "who": each.who, "why": each.why, "created_at": each.created_at}
+            for each in list_restatements(connection, pipeline)
+            if each.covers(window_start)
+        ],
         "skipped": count_skipped(connection, pipeline, window_start),
         "losses": list(
             connection.execute(
@@ -160,11 +157,7 @@ def list_row_changes(
         ).format(
             old=_select_kept("before"),
             new=_select_now(registered) if after is None else _select_kept("after"),
-            joined=sql.SQL(" AND ").join(
-                sql.SQL("old.r -> {0} = new.r -> {0}").format(sql.Literal(name)) for name in keys
-            )
-            if keys
-            else sql.SQL("true"),
+            joined=match_keys(keys),
         ),
         {
             "pipeline": registered.name, "start": window_start, "before": before, "after": after,

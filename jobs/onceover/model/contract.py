@@ -14,7 +14,7 @@ from onceover.model.json_text import to_plain
 from onceover.model.measures import BY_TIME, SKIPPED, STORED, Derived, Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
-from onceover.model.restatement import Restatement, find_restated_version
+from onceover.model.restatement import Restatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +269,7 @@ class Contracts:
     def find_restated_version(self, window_start: datetime) -> int:
         """Return the version of the window, 1 for one that was not restated. Raises TerminalError for a version that
         is not among these."""
-        version = find_restated_version(self.restatements, window_start)
+        version = max((each.version for each in self.restatements if each.covers(window_start)), default=1)
         if version > len(self.versions):
             raise TerminalError(f"windows were restated under version {version} of the contract, which is not known")
         return version

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,7 +19,5 @@ class Restatement:
     why: str
     created_at: datetime
 
-
-def find_restated_version(restatements: Iterable[Restatement], window_start: datetime) -> int:
-    """Return the largest version that a window was restated under, 1 for none."""
-    return max((each.version for each in restatements if each.start <= window_start < each.end), default=1)
+    def covers(self, window_start: datetime) -> bool:
+        return self.start <= window_start < self.end

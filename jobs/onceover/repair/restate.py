@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Final
 
 from onceover.context import PipelineContext
 from onceover.errors import ChangedPlanError, UsageError
@@ -15,16 +14,14 @@ from onceover.ledger.windows import WindowState, list_windows
 from onceover.model.json_text import to_json
 from onceover.model.restatement import Restatement
 from onceover.model.window import WindowRange, format_moment
-from onceover.model.wording import pluralize
+from onceover.model.wording import format_list, pluralize
 from onceover.raw.restatement_files import keep_restatements
-
-_MAX_NAMED: Final = 5
 
 
 def require_restatable(context: PipelineContext, registered: RegisteredPipeline, window_range: WindowRange) -> str:
     """Return the token of a restatement of this range under the contract in force: with other or changed windows, or
-    under another contract, it has another token; an open window changes all the time. Raises UsageError
-    for the first version of a contract, for a range without windows, and for expired windows."""
+    under another contract, it has another token; an open window changes all the time. Raises UsageError for the first
+    version of a contract, for a range without windows, and for expired windows."""
     if registered.contract_version == 1:
         raise UsageError(
             f"{registered.name} has had one contract since its start, so all windows are of it; change "
@@ -35,10 +32,9 @@ def require_restatable(context: PipelineContext, registered: RegisteredPipeline,
         raise UsageError(f"{registered.name} has no window there; see `onceover windows {registered.name}`")
     expired = [format_moment(row["window_start"]) for row in windows if row["state"] == WindowState.EXPIRED]
     if expired:
-        more = f" and {len(expired) - _MAX_NAMED:,} more" if len(expired) > _MAX_NAMED else ""
         raise UsageError(
-            f"raw of {', '.join(expired[:_MAX_NAMED])}{more} has expired, so its records cannot be evaluated again; "
-            "choose a range without these windows"
+            f"raw of {format_list(expired, 'window')} has expired, so its records cannot be evaluated again; choose a "
+            "range without these windows"
         )
     versions = [[row["window_start"], None if row["state"] == WindowState.OPEN else row["version"]] for row in windows]
     return sha256(to_json([registered.name, registered.contract_version, versions]).encode()).hexdigest()
@@ -46,10 +42,8 @@ def require_restatable(context: PipelineContext, registered: RegisteredPipeline,
 
 def is_restated(registered: RegisteredPipeline, window_range: WindowRange) -> bool:
     """Return whether the last restatement is of this range, under the contract in force: a repair finishes it."""
-    bounds = (window_range.start, window_range.end, registered.contract_version)
-    return bool(registered.restatements) and bounds == (
-        registered.restatements[-1].start, registered.restatements[-1].end, registered.restatements[-1].version
-    )  # fmt: skip
+    wanted = (window_range.start, window_range.end, registered.contract_version)
+    return any((last.start, last.end, last.version) == wanted for last in registered.restatements[-1:])
 
 
 def restate_range(

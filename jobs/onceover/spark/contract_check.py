@@ -139,7 +139,7 @@ class _Check:
         types: dict[str, DataType] = {}
         inputs: dict[str, DataType] = {}
         keys, measures = [], []
-        by_time: dict[str, str] = {}
+        results: dict[str, str] = {}
         for key in contract.keys:
             kind = self._find_type(seen, f"keys.{key.name}", key.sql)
             postgres = self._map_type(f"keys.{key.name}", kind)
@@ -151,12 +151,12 @@ class _Check:
             if input_ is not None and result:
                 types[f"m_{measure.name}"] = inputs[measure.name] = input_
                 stored = "text" if measure.operation in BY_TIME else result
-                by_time[measure.name] = result
+                results[measure.name] = result
                 measures.append(Column(measure.name, stored, measure.stored))
         if self._mistakes:
             raise MistakesError(self._mistakes)
         derived = tuple(
-            DerivedColumn("numeric" if each.operation == "avg" else by_time[each.parts[0]], each)
+            DerivedColumn("numeric" if each.operation == "avg" else results[each.parts[0]], each)
             for each in contract.derived
         )
         columns = Columns(tuple(keys), tuple(measures), derived)
