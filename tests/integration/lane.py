@@ -19,7 +19,6 @@ from tests.integration.raw_oracles import READERS, read_log
 
 from onceover.audit import store as audit_store
 from onceover.audit.log_job import audit_log
-from onceover.audit.restatement_job import preview_restatement
 from onceover.audit.verify_job import verify_window
 from onceover.compaction.found import list_due
 from onceover.compaction.job import CompactionResult, CompactRun, take_over_found
@@ -51,7 +50,6 @@ from onceover.recovery.job import RebuildResult, rebuild_pipeline
 from onceover.repair.confirmation import Confirmation, confirm
 from onceover.repair.groups import repair_groups
 from onceover.repair.read_again import RereadPlan, plan_reread, request_reread, run_read_again
-from onceover.repair.restate import restate_range
 from onceover.spark.contract_check import check_contract
 from onceover.spark.contract_diff import check_change
 
@@ -204,23 +202,6 @@ class Lane:
             audit_id = audit_store.record_request(context.ledger, self.name, "window", moment(minute), None, "test")
             audit, _ = audit_store.read_audit(context.ledger, self.name, audit_id)
             return verify_window(self.spark, context, context.read_registration(), audit)
-
-    def preview(self, window_range: WindowRange) -> Mapping[str, Any]:
-        """Return the result of `onceover restate --dry-run`."""
-        start, end = window_range.start, window_range.end
-        with self.open() as context:
-            audit_id = audit_store.record_request(context.ledger, self.name, "restatement", start, end, "test")
-            audit, _ = audit_store.read_audit(context.ledger, self.name, audit_id)
-            result = preview_restatement(self.spark, context, context.read_registration(), audit)
-            audit_store.record_result(context.ledger, audit_id, result)
-        return result
-
-    def restate(self, window_range: WindowRange) -> Confirmation:
-        """Do as `onceover restate` does, on this process's session."""
-        token = self.preview(window_range)["token"]
-        with self.open() as context:
-            restate_range(context, context.read_registration(), window_range, "me", "a test", token)
-        return self.repair_detected(window_range)
 
     def audit(self, window_range: WindowRange | None = None) -> Mapping[str, Any]:
         """Return the result of `jobs/audit.py` for Kafka's log, raw and the aggregates."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from tests.integration.cutover import assert_proved
+from tests.integration.cutover import assert_proved, list_cutovers
 from tests.integration.events import NOON_MS, Rows, event
 from tests.integration.lane import Lane, Lanes
 from tests.integration.other_ledger import make_ledger
@@ -15,11 +16,15 @@ from tests.integration.planted_failures import minutes, replay
 from tests.integration.program import run, succeed
 from tests.integration.test_airflow import list_states, read_result, run_dag, wait_for_end
 
+from onceover.audit import store as audit_store
+from onceover.audit.restatement_job import preview_restatement
 from onceover.errors import BusyError, ChangedPlanError, UsageError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.restatements import share_restatements
 from onceover.ledger import repair_requests
+from onceover.model.window import WindowRange
 from onceover.raw.restatement_files import keep_restatements, read_restatements
+from onceover.repair.confirmation import Confirmation
 from onceover.repair.groups import repair_groups
 from onceover.repair.restate import restate_range
 from onceover_local.airflow_rest import AirflowRest, wait_for
@@ -65,14 +70,38 @@ def produce(lane: Lane, start: int, end: int) -> None:
         lane.produce(values, kafka_partition)
 
 
-def test_restated_windows_are_of_the_new_contract(lanes: Lanes) -> None:
-    lane = lanes(partitions=2)
+def certify_and_correct(lane: Lane) -> Mapping[int, int]:
+    """Certify windows, and migrate to the corrected contract; return its first offsets, by Kafka partition."""
     produce(lane, 0, 40)
     lane.ingest()
     lane.detect()
     correct(lane)
-    at = {source.kafka_partition: first for source, first in lane.migrate().cutovers}
-    assert lane.restate(minutes(0, 20)).failed == ()
+    return list_cutovers(lane.migrate())
+
+
+def preview(lane: Lane, window_range: WindowRange) -> Mapping[str, Any]:
+    """Return the result of `onceover restate --dry-run`."""
+    start, end = window_range.start, window_range.end
+    with lane.open() as context:
+        audit_id = audit_store.record_request(context.ledger, lane.name, "restatement", start, end, "test")
+        audit, _ = audit_store.read_audit(context.ledger, lane.name, audit_id)
+        result = preview_restatement(lane.spark, context, context.read_registration(), audit)
+        audit_store.record_result(context.ledger, audit_id, result)
+    return result
+
+
+def restate(lane: Lane, window_range: WindowRange) -> Confirmation:
+    """Do as `onceover restate` does, on this process's session."""
+    token = preview(lane, window_range)["token"]
+    with lane.open() as context:
+        restate_range(context, context.read_registration(), window_range, "me", "a test", token)
+    return lane.repair_detected(window_range)
+
+
+def test_restated_windows_are_of_the_new_contract(lanes: Lanes) -> None:
+    lane = lanes(partitions=2)
+    at = certify_and_correct(lane)
+    assert restate(lane, minutes(0, 20)).failed == ()
     assert lane.aggregates() == compute(lane, at, range(20))
     assert lane.explain(0)["state"] == "certified"
 
@@ -85,24 +114,24 @@ def test_restated_windows_are_previewed_and_proved(lanes: Lanes) -> None:
     lane.ingest()
     lane.repair_detected()
     with pytest.raises(UsageError, match="has had one contract since its start"):
-        lane.preview(minutes(0, 20))
+        preview(lane, minutes(0, 20))
     correct(lane)
-    at = {source.kafka_partition: first for source, first in lane.migrate().cutovers}
+    at = list_cutovers(lane.migrate())
     before = lane.aggregates()
     assert before == compute(lane, at, range(0))
 
-    shown = lane.preview(minutes(0, 20))
+    shown = preview(lane, minutes(0, 20))
     assert (shown["windows"], shown["changing"], shown["refused"]) == (4, 4, [])
     new = {"amount_sum": 400, "amount_max": 4, "events": 4, "big": 0}  # minutes 0 and 3, twice
     assert {"key": {"kind": "B"}, "now": None, "then": {**new, "amount_sum": 600, "amount_max": 3}} in (
         shown["rows"][0]["rows"]
     )
     assert lane.aggregates() == before, "a preview publishes nothing"
-    assert lane.restate(minutes(0, 20)).failed == ()
+    assert restate(lane, minutes(0, 20)).failed == ()
     assert lane.aggregates() == compute(lane, at, range(20))
     assert lane.explain(0)["state"] == "certified"
     assert_proved(lane, 0, 25)
-    assert lane.preview(minutes(0, 20))["changing"] == 0
+    assert preview(lane, minutes(0, 20))["changing"] == 0
 
     produce(lane, 40, 60)  # late, of the new contract, also in a restated window
     lane.ingest()
@@ -115,12 +144,8 @@ def test_restated_windows_are_previewed_and_proved(lanes: Lanes) -> None:
 @pytest.mark.rare
 def test_killed_restatement_is_finished_by_detection(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = lanes(partitions=2)
-    produce(lane, 0, 40)
-    lane.ingest()
-    lane.detect()
-    correct(lane)
-    at = {source.kafka_partition: first for source, first in lane.migrate().cutovers}
-    token = lane.preview(minutes(0, 20))["token"]
+    at = certify_and_correct(lane)
+    token = preview(lane, minutes(0, 20))["token"]
     with lane.open() as context:
         registered = context.read_registration()
         with pytest.raises(ChangedPlanError, match="look again with --dry-run"):
@@ -188,14 +213,14 @@ def test_contract_that_dates_otherwise_is_refused(lanes: Lanes) -> None:
     lane.toml.write_text(text.replace('event_time = "value.at"', later))
     lane.migrate()
 
-    shown = lane.preview(minutes(0, 20))
+    shown = preview(lane, minutes(0, 20))
     assert (shown["token"], shown["refused_windows"], shown["windows"]) == (None, 1, 4)
     (refused,) = shown["refused"]
     assert (refused["window"], refused["refused"]) == ("2026-03-01T12:00Z", "2 lines dated otherwise or quarantined")
     assert [each[8:] for each in sorted(refused["examples"])] == [
         f"-{at}:3: event time 2026-03-01T12:03:00.001+00:00" for at in (0, 1)
     ]
-    assert lane.preview(minutes(5, 20))["token"]
+    assert preview(lane, minutes(5, 20))["token"]
     with lane.open() as context, pytest.raises(ChangedPlanError):
         restate_range(context, context.read_registration(), minutes(0, 20), "me", "a test", "0" * 64)
     assert lane.aggregates() == before
@@ -222,11 +247,7 @@ def test_contract_that_dates_otherwise_is_refused(lanes: Lanes) -> None:
 @pytest.mark.rare
 def test_dag_restates_what_its_dry_run_showed(lanes: Lanes, airflow: AirflowRest) -> None:
     lane = lanes(partitions=2)
-    produce(lane, 0, 40)
-    lane.ingest()
-    lane.detect()
-    correct(lane)
-    at = {source.kafka_partition: first for source, first in lane.migrate().cutovers}
+    at = certify_and_correct(lane)
     wait_for(lambda: lane.name in airflow.choices("restate_history", "pipeline"), 120, "the form to list the pipeline")
     conf = {"pipeline": lane.name, "from": "2026-03-01T12:00Z", "to": "2026-03-01T12:20Z"}
     before = lane.aggregates()

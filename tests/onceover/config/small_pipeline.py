@@ -1,8 +1,13 @@
-"""The smallest TOML of a pipeline, and a folder with it."""
+"""The smallest TOML of a pipeline, a folder with it, and the mistakes of another."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import pytest
+
+from onceover.config.mistakes import MistakesError
+from onceover.config.pipeline_file import read_pipeline
 
 SMALLEST = """
 [contract]
@@ -19,3 +24,10 @@ def written(root: Path, text: str, name: str = "orders.toml") -> Path:
     folder.mkdir(exist_ok=True)
     (folder / name).write_bytes(text.encode())
     return folder / name
+
+
+def mistakes(root: Path, text: str, name: str = "orders.toml") -> list[str]:
+    with pytest.raises(MistakesError) as caught:
+        read_pipeline(written(root, text, name))
+    assert "\n" not in str(caught.value)
+    return [str(mistake) for mistake in caught.value.mistakes]
