@@ -84,6 +84,12 @@ class AirflowRest(AirflowSession):
         return list(details["schema"].get("enum", ()))
 
     @_as_documented
+    def wait_for_choice(self, dag_id: str, param: str, choice: str, deadline_s: float = 120) -> None:
+        """Wait until the DAG's form offers the choice: Airflow refuses a run with a value that the form lacks, and
+        parses each DAG at a time of its own. Raises TransientError at the deadline."""
+        wait_for(lambda: choice in self.choices(dag_id, param), deadline_s, f"the form of {dag_id} to offer {choice}")
+
+    @_as_documented
     def import_errors(self) -> list[Json]:
         errors: list[Json] = self._call("GET", "/api/v2/importErrors")["import_errors"]
         return errors

@@ -15,7 +15,7 @@ from tests.integration.planted_failures import land_twice
 
 from onceover.config.endpoints import address
 from onceover.detection.detect import detect
-from onceover_local.airflow_rest import AirflowRest, wait_for
+from onceover_local.airflow_rest import AirflowRest
 from onceover_local.stack import Stack
 
 expect.set_options(timeout=60_000)  # a busy machine draws a page in seconds
@@ -38,7 +38,7 @@ class Scene:
 
     def wait_for_form(self, dag: str = "repair_on_call") -> None:
         """Wait until Airflow has parsed the DAG again: it refuses a run for a pipeline that its form does not know."""
-        wait_for(lambda: self.lane.name in self.airflow.choices(dag, "pipeline"), 120, "the form to list the pipeline")
+        self.airflow.wait_for_choice(dag, "pipeline", self.lane.name)
 
 
 @pytest.fixture

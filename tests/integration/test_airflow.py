@@ -39,7 +39,9 @@ def wait_for_end(airflow: AirflowRest, dag: str, run: str, state: str = "success
 
 
 def run_dag(airflow: AirflowRest, dag: str, conf: dict[str, Any], deadline_s: float = 300) -> str:
-    """Run the DAG, which has to succeed."""
+    """Run the DAG, which has to succeed, once its form offers the pipeline."""
+    if "pipeline" in conf:
+        airflow.wait_for_choice(dag, "pipeline", conf["pipeline"])
     run = airflow.trigger(dag, conf)
     wait_for_end(airflow, dag, run, deadline_s=deadline_s)
     return run
@@ -77,7 +79,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     replay(lane)
     lane.land([make_event(4, 5)])
     assert lane.aggregates()[_hour(1, 1)] == (4, 4, 1)
-    wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 120, "the form to list the pipeline")
+    airflow.wait_for_choice("repair_on_call", "pipeline", lane.name)
     # A rival requests the same windows at the same time: one of the two publishes, the other finds nothing to do.
     month = {"pipeline": lane.name, "from": "2013-01-01T00:00Z", "to": "2013-01-05T00:00Z"}
     rival = airflow.trigger("repair_on_call", {**month, "reason": "the dashboard looks doubled"})
@@ -134,6 +136,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, stack:
     # A backfill of two days of Los Angeles, which are a part of three: only the second one has something to repair, so
     # only there Spark starts.
     first, last = (datetime(2013, 1, day, 8, tzinfo=UTC) for day in (1, 2))
+    airflow.wait_for_choice("repair_history", "pipeline", lane.name)
     backfill = airflow.backfill("repair_history", first, last, {"pipeline": lane.name})
     airflow.wait_for_backfill(backfill, 400)
     runs = airflow.runs("repair_history", "backfill")
@@ -205,7 +208,6 @@ def test_dags_repair_avro_while_the_registry_is_away(
         land_twice(lane, [writer.write(number) for number in range(10)])
     assert lane.aggregates() != count_trips(range(10))
     hour = {"pipeline": lane.name, "from": format_moment(moment(0)), "to": format_moment(moment(60))}
-    wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 120, "the form to list the pipeline")
     with stopped(stack):
         run_dag(airflow, "repair_on_call", {**hour, "reason": "landed twice"})
         assert lane.aggregates() == count_trips(range(10))

@@ -47,7 +47,7 @@ def kill_in_mid_repair(lane: Lane, stack: Stack, airflow: AirflowRest) -> str:
     """Request the repair of a doubled window, kill scheduler, worker and task once Spark starts; return the run."""
     land_twice(lane, [event(1)])
     assert lane.aggregates() == {(0.0, "a"): (2, 2, 1)}
-    wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 300, "the form to list the pipeline")
+    airflow.wait_for_choice("repair_on_call", "pipeline", lane.name, 300)
     asked = {"pipeline": lane.name, "from": "2026-03-01T12:00Z", "to": "2026-03-01T12:05Z", "reason": "it is doubled"}
     run = airflow.trigger("repair_on_call", asked)
     wait_for(lambda: bool(list_spark(lane)), 120, "the task to start Spark", every_s=0.05)

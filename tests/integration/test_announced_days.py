@@ -66,7 +66,7 @@ def test_each_change_of_a_day_is_one_downstream_run(lanes: Lanes, airflow: Airfl
     lane.detect()  # first certificates, of which no DAG hears
     details = f"/api/v2/dags/{EXAMPLE}/details"
     wait_for(lambda: lane.name in str(airflow._call("GET", details)["asset_expression"]), 120, "the asset's schedule")
-    wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 120, "the form to list the pipeline")
+    airflow.wait_for_choice("repair_on_call", "pipeline", lane.name)
     airflow.pause(EXAMPLE, False)
     ask = {"pipeline": lane.name, **DAY}
 

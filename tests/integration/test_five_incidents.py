@@ -19,7 +19,7 @@ from tests.integration.page_visits import FOLLOWED_MS, Visit
 from tests.integration.planted_failures import count_certified
 
 from onceover.config.endpoints import address
-from onceover_local.airflow_rest import AirflowRest, wait_for
+from onceover_local.airflow_rest import AirflowRest
 from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.largest]
@@ -164,7 +164,8 @@ def test_five_incidents_are_resolved_with_the_page(lanes: Lanes, stack: Stack, a
     ]
     names = {incident.lane.name for incident, _, _ in planted}
     for dag in DAGS:  # Airflow refuses what its form does not know yet
-        wait_for(lambda: names <= set(airflow.choices(dag, "pipeline")), 120, f"{dag} to list the pipelines")  # noqa: B023
+        for name in names:
+            airflow.wait_for_choice(dag, "pipeline", name)
     with open_chromium() as browser:
         night = Night(browser, stack, [])
         for incident, resolve, verdict in planted:

@@ -22,7 +22,7 @@ from tests.integration.planted_failures import land_twice
 
 from onceover.config.endpoints import address
 from onceover.ledger.database import Connection
-from onceover_local.airflow_rest import AirflowRest, wait_for
+from onceover_local.airflow_rest import AirflowRest
 from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.rare]
@@ -49,8 +49,9 @@ def quiet_lane(lanes: Lanes, airflow: AirflowRest) -> Iterator[Lane]:
     """A pipeline with two failed windows, in every form, while no schedule writes to the ledger."""
     lane = lanes()
     land_twice(lane, [event(minute) for minute in (1, 6)])
-    picking = [dag for dag, conf in make_right("").items() if "pipeline" in conf]
-    wait_for(lambda: all(lane.name in airflow.choices(dag, "pipeline") for dag in picking), 120, "forms to list it")
+    for dag, conf in make_right("").items():
+        if "pipeline" in conf:
+            airflow.wait_for_choice(dag, "pipeline", lane.name)
     for dag in WRITERS:
         pause_when_all_have_ended(airflow, dag)
     airflow.pause("expire_raw", False)  # a paused DAG begins no run, and its schedule has none until the next night

@@ -41,7 +41,7 @@ def list_requesters(lane: Lane) -> list[str]:
 def test_backfill_by_the_forms_defaults_repairs_yesterday(lanes: Lanes, airflow: AirflowRest) -> None:
     lane = lanes(minutes=60)
     land_yesterday_twice(lane, 1)
-    wait_for(lambda: lane.name in airflow.choices("repair_history", "pipeline"), 300, "the form to list the pipeline")
+    airflow.wait_for_choice("repair_history", "pipeline", lane.name, 300)
     assert airflow.runs("repair_history", "scheduled") == [], "an idle run would be an existing run of its day"
 
     backfill_yesterday(airflow, lane)
@@ -73,7 +73,7 @@ def test_run_on_call_whose_window_fails_is_red_and_says_why(lanes: Lanes, airflo
     path = lane.window_file(0)
     content = lane.read(path)
     lane.overwrite(path, content[:-9])
-    wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 300, "the form to list the pipeline")
+    airflow.wait_for_choice("repair_on_call", "pipeline", lane.name, 300)
 
     asked = {"pipeline": lane.name, "from": "2026-03-01T12:00Z", "to": "2999-01-01T00:00Z", "reason": "it looks odd"}
     run = airflow.trigger("repair_on_call", {**asked, "force": True})
@@ -92,7 +92,7 @@ def test_repair_that_waits_holds_up_no_detection(lanes: Lanes, airflow: AirflowR
     for lane in (slow, other):
         lane.land([event(n) for n in range(3)])
         lane.detect()
-    wait_for(lambda: other.name in airflow.choices("repair_on_call", "pipeline"), 120, "the DAGs to know both")
+    airflow.wait_for_choice("repair_on_call", "pipeline", other.name)
     set_slots(airflow, 0)  # none is free, as while a long repair runs
     airflow.pause("repair_failed_windows", False)
     try:

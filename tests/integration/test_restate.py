@@ -27,7 +27,7 @@ from onceover.raw.restatement_files import keep_restatements, read_restatements
 from onceover.repair.confirmation import Confirmation
 from onceover.repair.groups import repair_groups
 from onceover.repair.restate import restate_range
-from onceover_local.airflow_rest import AirflowRest, wait_for
+from onceover_local.airflow_rest import AirflowRest
 
 pytestmark = pytest.mark.stack
 
@@ -248,7 +248,7 @@ def test_contract_that_dates_otherwise_is_refused(lanes: Lanes) -> None:
 def test_dag_restates_what_its_dry_run_showed(lanes: Lanes, airflow: AirflowRest) -> None:
     lane = lanes(partitions=2)
     at = certify_and_correct(lane)
-    wait_for(lambda: lane.name in airflow.choices("restate_history", "pipeline"), 120, "the form to list the pipeline")
+    airflow.wait_for_choice("restate_history", "pipeline", lane.name)
     conf = {"pipeline": lane.name, "from": "2026-03-01T12:00Z", "to": "2026-03-01T12:20Z"}
     before = lane.aggregates()
 
