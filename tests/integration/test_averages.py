@@ -1,4 +1,4 @@
-"""Averages and values by event time on the real stack, against plain Python over the log."""
+"""Averages, values by event time and distinct counts on the real stack, against plain Python over the log."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ MEASURES = """
 mean = {{ avg = "value.amount", scale = 3 }}
 first_word = {{ min_by = "value.word" }}
 last_amount = {{ max_by = "value.amount" }}
+words = {{ approx_count_distinct = "value.word" }}
 """
 PLAIN = """
 [contract]
@@ -58,7 +59,7 @@ def produce(lane: Lane, start: int, end: int) -> None:
 
 
 def compute(lane: Lane) -> Rows:
-    """Return count, mean, first word and last amount of each row, over the topic read by another client."""
+    """Return count, mean, first word, last amount and number of words by row, over the topic read by another client."""
     rows: dict[tuple[float, str], list[tuple[tuple[int, int, int], Mapping[str, Any]]]] = {}
     for (kafka_partition, offset), (_, value) in lane.log().items():
         record = json.loads(value or b"")
@@ -71,13 +72,13 @@ def summarize(records: list[tuple[tuple[int, int, int], Mapping[str, Any]]]) -> 
     amounts = [Decimal(record["amount"]) for _, record in records if record["amount"] is not None]
     words = [record["word"] for _, record in records if record["word"] is not None]
     mean = (sum(amounts, Decimal(0)) / len(amounts)).quantize(Decimal("0.001"), ROUND_HALF_UP) if amounts else None
-    return len(records), mean, words[0] if words else None, amounts[-1] if amounts else None
+    return len(records), mean, words[0] if words else None, amounts[-1] if amounts else None, len(set(words))
 
 
 def read(lane: Lane) -> Rows:
     """Return the same of the aggregates, as a reader selects them."""
     names = [column.name for column in lane.registered().columns.values]
-    picked = [names.index(name) for name in ("events", "mean", "first_word", "last_amount")]
+    picked = [names.index(name) for name in ("events", "mean", "first_word", "last_amount", "words")]
     return {place: tuple(row[each] for each in picked) for place, row in lane.aggregates().items()}
 
 
@@ -108,7 +109,7 @@ def test_average_is_added_restored_and_rebuilt(lanes: Lanes, monkeypatch: pytest
     read_all(lane)
     lane.toml.write_text(lane.toml.read_text().replace("[contract.bounds]", MEASURES.format() + "[contract.bounds]"))
     migrated = lane.migrate()
-    assert (migrated.added, migrated.changed) == (("mean", "first_word", "last_amount"), ("measures",))
+    assert (migrated.added, migrated.changed) == (("mean", "first_word", "last_amount", "words"), ("measures",))
     produce(lane, 30, 60)
     replay(lane)
     lane.toml.write_text(lane.toml.read_text().replace('idle_after = "1h"', 'idle_after = "1ms"'))
@@ -121,8 +122,8 @@ def test_average_is_added_restored_and_rebuilt(lanes: Lanes, monkeypatch: pytest
     with lane.ledger() as ledger:
         numbers = read_numbers(ledger, lane.name, moment(0))
     shown = ["events", "mean_sum", "mean_count", "mean_skipped", "first_word_skipped", "last_amount_skipped",
-             "mean", "first_word", "last_amount"]  # fmt: skip
-    assert numbers["measures"] == shown, "no text of a record's time, ID and value"
+             "words_skipped", "mean", "first_word", "last_amount", "words"]  # fmt: skip
+    assert numbers["measures"] == shown, "no sketch, and no text of a record's time, ID and value"
     assert numbers["rows"][0]["before"].keys() == set(shown)
     succeed("restore", lane.name, "2026-03-01T12:00Z", "--reason", "a test")
     assert pick_noon(lane.aggregates()) == pick_noon(wrong) != pick_noon(right)

@@ -8,13 +8,14 @@ from decimal import Decimal
 from psycopg import sql
 
 from onceover.model.contract import Column, Columns, DerivedColumn
-from onceover.model.measures import RECORD_KEY_LENGTH
+from onceover.model.measures import DISTINCT, RECORD_KEY_LENGTH
 
 _MERGE = {
     "count": "coalesce({old}, 0) + coalesce({new}, 0)",
     "sum": "coalesce({old} + {new}, {old}, {new})",
     "min": "least({old}, {new})",
     "max": "greatest({old}, {new})",
+    "bit_or": "coalesce({old} | {new}, {old}, {new})",
 }
 
 # Spark compares strings by their bytes; least and greatest must too, whatever the database's collation.
@@ -56,5 +57,7 @@ def _derive(column: DerivedColumn, parts: Sequence[sql.Composed]) -> sql.Compose
         total, count = sql.SQL("({})::numeric").format(parts[0]), sql.SQL("({})").format(parts[1])
         up, down = (sql.Literal(Decimal(1).scaleb(scale)) for scale in (column.of.scale, -column.of.scale))
         return sql.SQL(_AVG).format(sum=total, count=count, up=up, down=down)
+    if column.of.operation == DISTINCT:
+        return sql.SQL("onceover.estimate_distinct({})").format(parts[0])
     value = sql.SQL("substr({}, {})").format(parts[0], sql.Literal(RECORD_KEY_LENGTH + 1))
     return value if column.type == "text" else sql.SQL("({})::{}").format(value, sql.SQL(column.type))

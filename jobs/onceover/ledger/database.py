@@ -20,13 +20,13 @@ from onceover.errors import (
     TransientError,
     UnreachableError,
 )
-from onceover.ledger.schema import batches, missing_records, pipelines, windows
+from onceover.ledger.schema import batches, missing_records, pipelines, sketches, windows
 from onceover.model.json_text import to_json
 from onceover.model.root_marker import LedgerIdentity
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for rooms that may not import the driver
-SCHEMA_VERSION = "7"
+SCHEMA_VERSION = "8"
 """Of the tables in `schema`; a change of them takes a new one."""
 _LOCK = 0x6F6E6365  # any constant: an advisory lock's name, so that two first starts do not race
 _SESSION = {
@@ -268,6 +268,6 @@ def upgrade_schema(address: str) -> None:
             require_current(connection)
             return
         connection.execute("CREATE SCHEMA IF NOT EXISTS onceover")
-        for part in (pipelines, batches, windows, missing_records):
+        for part in (pipelines, batches, windows, missing_records, sketches):
             connection.execute(part.TABLES.encode())
         connection.execute("INSERT INTO onceover.ledger (schema_version) VALUES (%s)", [SCHEMA_VERSION])

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from onceover.lines.sketches import unite
+
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The `functions` (sum, min, max) of measures, by column; all other columns of the `schema` are keys. The schema is
-    of the result, with sums that hold 10^10 values. Results of parts are joined by the same functions."""
+    """The `functions` (sum, min, max, bit_or) of measures, by column; other columns of the `schema` are keys. It is
+    the schema of the result, with sums that hold 10^10 values. Results of parts are joined by the same functions."""
 
     functions: Mapping[str, str]
     schema: pa.Schema
@@ -25,7 +27,13 @@ class Grouping:
         if not len(rows):
             return self.schema.empty_table()
         keys = [name for name in self.schema.names if name not in self.functions]
-        found = rows.group_by(keys, use_threads=False).aggregate(list(self.functions.items()))
-        named = {f"{name}_{function}": name for name, function in self.functions.items()}
+        functions = {name: "list" if function == "bit_or" else function for name, function in self.functions.items()}
+        if not keys:  # Arrow makes lists of groups only
+            keys, rows = ["all"], rows.append_column("all", pa.repeat(True, len(rows)))
+        found = rows.group_by(keys, use_threads=False).aggregate(list(functions.items()))
+        named = {f"{name}_{function}": name for name, function in functions.items()}
         found = found.rename_columns([named.get(name, name) for name in found.column_names])
+        for name, function in functions.items():
+            if function == "list":
+                found = found.set_column(found.column_names.index(name), name, unite(found.column(name)))
         return found.select(self.schema.names).cast(self.schema)

@@ -11,7 +11,7 @@ from typing import Any
 
 from onceover.errors import TerminalError
 from onceover.model.json_text import to_plain
-from onceover.model.measures import BY_TIME, SKIPPED, STORED, Derived, Measure
+from onceover.model.measures import SKETCH_TYPE, SKIPPED, STORED, Derived, Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
 from onceover.model.restatement import Restatement
@@ -149,7 +149,7 @@ def name_values(contract: Contract) -> dict[str, str]:
 # The columns of a pipeline's aggregates: names, roles and PostgreSQL types, as the ledger keeps them.
 
 KEY_TYPES = frozenset({"text", "boolean", "smallint", "integer", "bigint", "numeric", "date", "timestamptz"})
-MEASURE_TYPES = KEY_TYPES | {"real", "double precision"}
+MEASURE_TYPES = KEY_TYPES | {"real", "double precision", SKETCH_TYPE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +204,8 @@ class Columns:
 
     @property
     def shown(self) -> list[str]:
-        """The names of the measures that a person reads: without the texts that values by event time are taken of."""
-        hidden = {part for each in self.derived if each.of.operation in BY_TIME for part in each.of.parts}
+        """The names of the measures that a person reads: without texts and sketches that others are computed of."""
+        hidden = {part for each in self.derived if each.of.operation != "avg" for part in each.of.parts}
         return [column.name for column in self.values if column.name not in hidden]
 
     @classmethod

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from onceover.model.contract import Contract
-from onceover.model.measures import Measure
+from onceover.model.measures import SKETCH_BYTES, Measure
 
 
 def aggregate(contract: Contract) -> Callable[[DataFrame], DataFrame]:
@@ -33,4 +33,6 @@ def _aggregate_measure(measure: Measure) -> Column:
     column = F.col(f"m_{measure.name}")
     if measure.stored == "count":
         return F.sum(column.cast("bigint"))
+    if measure.stored == "bit_or":
+        return F.substring(F.bitmap_construct_agg(column.cast("bigint")), 1, SKETCH_BYTES)
     return {"sum": F.sum, "min": F.min, "max": F.max}[measure.stored](column)

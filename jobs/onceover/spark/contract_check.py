@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 from onceover.config.mistakes import Mistake, MistakesError
 from onceover.errors import TerminalError
 from onceover.model.contract import Column, Columns, Contract, DerivedColumn, name_in_toml
-from onceover.model.measures import BY_TIME, SKIPPED, Measure
+from onceover.model.measures import BY_TIME, DISTINCT, SKETCH_TYPE, SKIPPED, Measure
 from onceover.spark.catalyst import list_items
 from onceover.spark.contract_conversions import CONVERSIONS, find_refused_conversion
 from onceover.spark.contract_patterns import WITH_CONSTANTS, find_refused_constant
@@ -50,6 +50,7 @@ _POSTGRES: Mapping[type[DataType], str] = {
     DateType: "date",
     TimestampType: "timestamptz",
 }
+_KEPT_AS = {**dict.fromkeys(BY_TIME, "text"), DISTINCT: SKETCH_TYPE}  # of the value's text
 _SMALL = (ByteType, ShortType, IntegerType)
 _WIDEST_SUMMED = 28  # a sum of DECIMAL(p, s) is DECIMAL(p + 10, s), and 38 is the end; beyond it Spark gives null
 _LEAVES = {"LogicalRDD", "LocalRelation"}  # the frame's own columns: SQL that needs more is not about one record
@@ -150,7 +151,7 @@ class _Check:
             input_, result = self._check_measure(seen, measure)
             if input_ is not None and result:
                 types[f"m_{measure.name}"] = inputs[measure.name] = input_
-                stored = "text" if measure.operation in BY_TIME else result
+                stored = _KEPT_AS.get(measure.operation, result)
                 results[measure.name] = result
                 measures.append(Column(measure.name, stored, measure.stored))
         if self._mistakes:
@@ -229,10 +230,12 @@ class _Check:
             return None, None
         if kind is None or measure.stored == "count":
             return (IntegerType(), "bigint") if kind is not None else (None, None)
-        if measure.operation in BY_TIME and isinstance(kind, DateType | TimestampType):
+        if measure.operation in _KEPT_AS and isinstance(kind, DateType | TimestampType):
             remedy = "take milliseconds as BIGINT, such as unix_millis(...), or CAST(... AS STRING)"
             self._refuse(key, f"is of type {kind.simpleString()}", remedy)
             return None, None
+        if measure.operation == DISTINCT:
+            return IntegerType(), "bigint" if self._map_type(key, kind) else None
         if measure.stored in ("min", "max"):
             return (StringType() if measure.operation in BY_TIME else kind), self._map_type(key, kind)
         if isinstance(kind, _SMALL):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, TimestampType
+from pyspark.sql.types import BinaryType, StringType, TimestampType
 
 from onceover.lines.escapes import ESCAPES
 
@@ -28,7 +28,9 @@ def format_copy_lines(aggregated: DataFrame, names: Sequence[str]) -> Iterator[s
 
 def _format_value(rows: DataFrame, name: str) -> Column:
     text = F.col(name).cast("string")
-    if isinstance(rows.schema[name].dataType, StringType):
+    if isinstance(rows.schema[name].dataType, BinaryType):
+        text = F.concat(F.lit("x"), F.hex(name))  # how PostgreSQL reads bits
+    elif isinstance(rows.schema[name].dataType, StringType):
         for plain, written in ESCAPES:
             text = F.replace(text, F.lit(plain.decode()), F.lit(written.decode()))
     elif isinstance(rows.schema[name].dataType, TimestampType):

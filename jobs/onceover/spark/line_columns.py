@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import DataType, DecimalType, LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, DataType, DecimalType, LongType, StructField, StructType
 
 from onceover.lines.contract_names import name_contracts
 from onceover.lines.grouping import Grouping
@@ -64,11 +64,13 @@ def make_grouping(contract: Contract, types: Mapping[str, DataType], beside: Map
 def _widen_grouped(contract: Contract, types: Mapping[str, DataType]) -> tuple[dict[str, str], dict[str, DataType]]:
     """Return the function of each measure's column, and the types of the grouped columns."""
     functions = {f"m_{each.name}": _FUNCTIONS.get(each.stored, each.stored) for each in contract.measures}
-    return functions, {name: _widen(kind) if functions.get(name) == "sum" else kind for name, kind in types.items()}
+    return functions, {name: _widen(functions.get(name), kind) for name, kind in types.items()}
 
 
-def _widen(kind: DataType) -> DataType:
-    """Return the type that Spark sums values of this type in."""
+def _widen(function: str | None, kind: DataType) -> DataType:
+    """Return the type that Spark groups values of this type into."""
+    if function != "sum":
+        return BinaryType() if function == "bit_or" else kind
     return DecimalType(min(kind.precision + 10, 38), kind.scale) if isinstance(kind, DecimalType) else LongType()
 
 

@@ -104,7 +104,7 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
         "contract.keys.xmin: each PostgreSQL table already has a column of that name; take another name",
         "contract.measures.amount: a key has the same name; rename one of them",
         "contract.measures.largest: a measure has exactly one operation; "
-        'write largest = { sum = "value.x" }, or count, count_if, min, max, avg, min_by, max_by',
+        'write largest = { sum = "value.x" }, or count, count_if, min, max, avg, min_by, max_by, approx_count_distinct',
         "contract.measures.all.sum: only a count takes *; name what to take, such as value.x",
         "contract.measures.fine.scale: '19' is no number of digits; write one from 0 to 18",
         "contract.measures.coarse.scale: only an avg has a scale; leave it out",

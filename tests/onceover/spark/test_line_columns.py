@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.onceover.spark.contracts import make_contract
 
 from onceover.model.contract import Contracts, Key
-from onceover.model.measures import Measure
+from onceover.model.measures import DISTINCT, SKETCH_BYTES, Measure
 from onceover.spark.aggregate import aggregate
 from onceover.spark.line_columns import LineColumns
 
@@ -43,6 +43,7 @@ def _make_columns(spark: SparkSession, keys: tuple[str, ...]) -> LineColumns:
     measures += [Measure(f"least_{field}", "min", f"value.{field}") for field in FIELDS]
     measures += [Measure(f"most_{field}", "max", f"value.{field}") for field in FIELDS]
     measures += [Measure(f"sum_{field}", "sum", f"value.{field}") for field in SUMMED]
+    measures += [Measure("differ_s", DISTINCT, "value.s")]
     contract = make_contract(schema=SCHEMA, measures=tuple(measures))
     contract = replace(contract, keys=tuple(Key(f"of_{key}", f"value.{key}") for key in keys))
     return LineColumns.of(spark, Contracts((contract,)))
@@ -54,6 +55,7 @@ def _draw_rows(columns: LineColumns, count: int, seed: int) -> pa.Table:
     wanted = columns.formats.schema
     found = {name: [row.get(name.partition("_")[2].partition("_")[2]) for row in rows] for name in wanted.names}
     found |= {"m_n": [1] * count, "m_given": [int(row["s"] is not None) for row in rows]}
+    found |= {"m_differ_s": [drawn.choice((None, 0, 7, 8, SKETCH_BYTES * 8 - 1)) for _ in rows]}
     return pa.table({name: pa.array(found[name], wanted.field(name).type) for name in wanted.names}, schema=wanted)
 
 
