@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.integration.cutover import assert_proved, list_cutovers
-from tests.integration.events import NOON_MS, Rows, event
+from tests.integration.events import NOON_MS, Rows, event, moment
 from tests.integration.lane import Lane, Lanes
 from tests.integration.other_ledger import make_ledger
 from tests.integration.planted_failures import minutes, replay
@@ -263,3 +263,19 @@ def test_dag_restates_what_its_dry_run_showed(lanes: Lanes, airflow: AirflowRest
     assert lane.aggregates() == compute(lane, at, range(20))
     (kept,) = lane.query("SELECT who, why FROM onceover.restatement WHERE pipeline = %s", [lane.name])
     assert kept == {"who": "admin", "why": "cents, INC-43"}
+
+
+@pytest.mark.largest
+def test_a_year_of_hours_is_restated(lanes: Lanes, caplog: pytest.LogCaptureFixture) -> None:
+    lane, year = lanes(minutes=60), WindowRange(moment(0), moment(60 * 8_760), 60)
+    lane.produce([event(60 * hour + n, amount=n) for hour in range(8_760) for n in (0, 7)])
+    lane.ingest()
+    lane.detect()
+    correct(lane)
+    lane.migrate()
+
+    caplog.set_level("INFO", "onceover.repair.progress")
+    confirmation = restate(lane, year)
+    assert (len(confirmation.confirmed), confirmation.failed) == (8_760, ())
+    assert lane.aggregates() == {(60.0 * hour, "A"): (2, 700, 7, 1) for hour in range(8_760)}
+    assert caplog.text.count("left") == 8_760 // 500 + 8_760 // 2_000, "an estimate after each group but the last"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.claims import read_unclaimed
 from onceover.ledger.database import in_snapshot
 from onceover.ledger.landed_offsets import read_accounted
+from onceover.ledger.landings import count_landed_lines
 from onceover.ledger.row_changes import list_staged_changes
 from onceover.ledger.windows import list_windows
 from onceover.model.claim import ClaimedWindow
@@ -28,6 +28,7 @@ from onceover.model.wording import pluralize
 from onceover.raw.frozen_file import FrozenText
 from onceover.repair.folded import list_compacted, list_texts, open_rebuild
 from onceover.repair.job import read_own_offsets
+from onceover.repair.progress import WindowProgress
 from onceover.repair.proof import prove
 from onceover.repair.restate import require_restatable
 from onceover.spark.copy_text import format_copy_lines
@@ -35,7 +36,6 @@ from onceover.spark.failure import isolate_failures
 from onceover.spark.interpret import interpret
 from onceover.spark.raw_lines import LineFile, read_raw_lines
 
-log = logging.getLogger(__name__)
 GROUP: Final = 500
 """Windows that are read by one query."""
 MAX_ROWS, MAX_SHOWN, MAX_EXAMPLES = 20, 100, 3
@@ -60,13 +60,17 @@ def preview_restatement(
     planned = Restatement(
         len(registered.restatements) + 1, audit.start, audit.end, registered.contract_version, "", "", datetime.now(UTC)
     )
-    preview = _Preview(spark, context, replace(registered, restatements=(*registered.restatements, planned)), audit)
     windows = list_windows(context.ledger, registered.name, None, audit.start, audit.end)
     starts = [row["window_start"] for row in windows]
+    lines = count_landed_lines(context.ledger, registered.name, starts)
+    progress = WindowProgress(len(starts), sum(lines.values()))
+    under_it = replace(registered, restatements=(*registered.restatements, planned))
+    preview = _Preview(spark, context, under_it, audit, progress)
     entries: list[_Entry] = []
     for first in range(0, len(starts), GROUP):
-        log.info("evaluating windows %d to %d of %d", first + 1, min(first + GROUP, len(starts)), len(starts))
-        entries += preview.compare(starts[first : first + GROUP])
+        group = starts[first : first + GROUP]
+        entries += preview.compare(group)
+        progress.finish(len(group), sum(lines.get(start, 0) for start in group))
     refused = [each for each in entries if each["refused"]]
     changing = [each for each in entries if each["rows_differing"]]
     return {
@@ -83,9 +87,14 @@ def preview_restatement(
 
 class _Preview:
     def __init__(
-        self, spark: SparkSession, context: PipelineContext, planned: RegisteredPipeline, audit: audit_store.Audit
+        self,
+        spark: SparkSession,
+        context: PipelineContext,
+        planned: RegisteredPipeline,
+        audit: audit_store.Audit,
+        progress: WindowProgress,
     ) -> None:
-        self._spark, self._context, self._planned = spark, context, planned
+        self._spark, self._context, self._planned, self._progress = spark, context, planned, progress
         self._stage = f"audit:{audit.audit_id}"
 
     def compare(self, starts: Sequence[datetime]) -> list[_Entry]:
@@ -121,6 +130,7 @@ class _Preview:
         ledger, table, starts = self._context.ledger, self._planned.table, [each.window_start for each in claimed]
         chosen = {start: texts[start] for start in starts if start in texts}
         replacing = {start: compacted[start] for start in starts if start in compacted}
+        self._progress.add_bytes(sum(file.length for file in (*chosen.values(), *replacing.values())))
         with open_rebuild(
             self._spark, self._context, self._planned.contracts, claimed, chosen, replacing, accounted=accounted,
             own=own,

@@ -1,4 +1,4 @@
-"""How far a repair, or a compaction, of many windows is: what is done, and an estimate of the rest."""
+"""How far a repair, a compaction or a preview of many windows is: what is done, and an estimate of the rest."""
 
 from __future__ import annotations
 

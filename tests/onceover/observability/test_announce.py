@@ -59,7 +59,7 @@ def publish(
         for records, revision in ((7, 0), (5, int(rewritten)))
     ]
     connection.execute(
-        "UPDATE onceover.repair SET state = %s, before = %s, after = %s, finished_at = clock_timestamp() "
+        "UPDATE onceover.repair SET state = %s, before = %s, after = %s, finished_at = statement_timestamp() "
         "WHERE request_id = %s",
         [state, *sides, request],
     )
