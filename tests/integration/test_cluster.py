@@ -95,9 +95,16 @@ def test_cluster_refuses_a_caller_without_its_secret(stack: Stack) -> None:
 
 
 def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
-    lanes: Lanes, jobs: Callable[..., SupervisedJob], stack: Stack, as_a_zip: Callable[[], None]
+    lanes: Lanes,
+    jobs: Callable[..., SupervisedJob],
+    stack: Stack,
+    as_a_zip: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lane = lanes(partitions=2)
+    lane.hdfs().makedirs(lane.layout.raw_root)
+    lane.hdfs().set_owner(lane.layout.raw_root, "ingest", "onceover")
+    monkeypatch.setenv("HADOOP_USER_NAME", "ingest")
     first, second = ([event(n % (5 * WINDOWS), "ab"[n % 2], n) for n in range(at, at + 600)] for at in (0, 600))
     lane.produce(first[:300], 0)
     lane.produce(first[300:], 1)
@@ -118,6 +125,8 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
     as_a_zip()
     ingest_all(jobs, lane, "nothing to read | lag 0:0 1:0 | idle, every window closed")
     assert set(lane.ids()) == lane.log().keys()
+    files = [status for _, _, each in lane.hdfs().walk(lane.layout.raw_root, status=True) for _, status in each]
+    assert {status["owner"] for status in files} == {"ingest"}, "not the user of Spark's workers"
 
     right = count_events(first + second)
     assert lane.aggregates() != right

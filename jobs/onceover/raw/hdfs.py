@@ -29,6 +29,8 @@ T = TypeVar("T")
 TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
 PREFIX = "/webhdfs/v1"
 NOT_SERVING = ("StandbyException", "RetriableException")
+FILE_MODE, FOLDER_MODE = "664", "775"
+"""Of all that is made: users of one group share raw, for HDFS gives what is new the group of its folder."""
 _ASKED = 6
 """How often a request is made whose DataNodes do not answer: where several share a host, HDFS leaves out any one."""
 _DENIAL = re.compile(r'user=([^,]*), access=([A-Z_]+), inode="([^"]*)":([^\s]*)')
@@ -95,7 +97,7 @@ class SmallFiles:
         folder, _, name = path.rpartition("/")
         scratch = f"{folder}/.{name}.{uuid.uuid4().hex}.tmp"
         with wrap_errors(self._address):
-            self._ask(lambda _: self._client.write(scratch, data=content, overwrite=True))
+            self._ask(lambda _: self._client.write(scratch, content, overwrite=True, permission=FILE_MODE))
             try:
                 self._client.rename(scratch, path)
             except HdfsError as error:

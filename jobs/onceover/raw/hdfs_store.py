@@ -16,6 +16,8 @@ from hdfs import HdfsError
 
 from onceover.errors import TerminalError, UnknownOutcomeError, UnreachableError
 from onceover.raw.hdfs import (
+    FILE_MODE,
+    FOLDER_MODE,
     PREFIX,
     SmallFiles,
     get_exception_name,
@@ -51,7 +53,7 @@ class HdfsStore(SmallFiles):
 
         try:
             if before is None:
-                self._client.write(path, data=counted(), overwrite=False)
+                self._client.write(path, data=counted(), overwrite=False, permission=FILE_MODE)
             else:
                 self._client.write(path, data=counted(), append=True)
         except (HdfsError, requests.RequestException) as error:
@@ -126,7 +128,7 @@ class HdfsStore(SmallFiles):
         with wrap_errors(self._address):
             if self._read_status(target) is not None:
                 return False
-            self._client.makedirs(target.rpartition("/")[0])
+            self._client.makedirs(target.rpartition("/")[0], FOLDER_MODE)
             try:
                 self._client.rename(source, target)
             except HdfsError:
@@ -180,7 +182,7 @@ class HdfsStore(SmallFiles):
     def check(self, folder: str) -> None:
         """See RawStore."""
         with wrap_errors(self._address):
-            self._client.makedirs(folder)
+            self._client.makedirs(folder, FOLDER_MODE)
         self.require_usable(folder)
 
     def require_usable(self, folder: str) -> None:

@@ -21,6 +21,7 @@ from onceover.errors import (
     UnknownOutcomeError,
     UnreachableError,
 )
+from onceover.raw.hdfs import FOLDER_MODE
 from onceover.raw.hdfs_store import LEASE_HELD, HdfsStore
 from onceover.raw.native_client import NativeClient, read_message
 from onceover.raw.native_reading import NativeReading
@@ -143,8 +144,9 @@ class NativeStore(HdfsStore):
         """See RawStore."""
         if self._find(target) is not None:
             return False
+        folder = target.rpartition("/")[0]
         try:
-            self._native.ask(lambda client: client.mkdirs(target.rpartition("/")[0], create_parent=True))
+            self._native.ask(lambda client: client.mkdirs(folder, int(FOLDER_MODE, 8), create_parent=True))
             self._native.ask(lambda client: client.rename(source, target))
         except FileExistsError:
             return False  # another process was first

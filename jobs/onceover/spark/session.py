@@ -21,7 +21,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from onceover.config import endpoints
-from onceover.config.os_user import require_passwd_entry
+from onceover.config.os_user import name_user, require_passwd_entry
 from onceover.errors import ConfigurationError, SparkLostError
 from onceover.spark import class_archive, warm_up
 from onceover.spark.jvm_messages import filter_messages
@@ -120,7 +120,8 @@ def _build(app_name: str, is_brief: bool) -> SparkSession:
             SparkContext._ensure_initialized(gateway=gateway)
     warm_up.load_functions()
     given = SparkConf()
-    softly = _UNLESS_GIVEN | _choose_doors(str(given.get("spark.master", "local")))
+    own = {"spark.executorEnv.HADOOP_USER_NAME": name_user()}  # a cluster's workers are of another user
+    softly = _UNLESS_GIVEN | own | _choose_doors(str(given.get("spark.master", "local")))
     builder = SparkSession.builder.appName(app_name)
     java = f"{given.get(_EXECUTOR_JAVA, '')} -Duser.language=en -Duser.country=US".strip()
     fixed = _NEEDED | MEANING | {_EXECUTOR_JAVA: java}

@@ -15,6 +15,8 @@ from onceover_local.stack.process import Command, Process, run_once
 
 REPLICAS: Final = 2
 """Of each block, where there are as many DataNodes."""
+GROUPS: Final = "root=supergroup;dr.who=;ingest=onceover;airflow=onceover;oncall=onceover;"
+"""Of the users of HDFS: a stranger is in none."""
 COMMON: dict[str, object] = {
     # With as many replicas as DataNodes, no other can replace a lost one: continue with those left.
     "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
@@ -92,7 +94,7 @@ class NameNode:
             "dfs.namenode.http-address": f"{LOOPBACK}:{self._place.ports['namenode-http']}",
             "dfs.namenode.name.dir": names.as_uri(),
             "dfs.permissions.enabled": "true",  # as real ones have; the user who starts it may all, and so may root
-            "hadoop.user.group.static.mapping.overrides": "root=supergroup;dr.who=;",
+            "hadoop.user.group.static.mapping.overrides": GROUPS,
             "dfs.namenode.datanode.registration.ip-hostname-check": "false",
             "dfs.namenode.safemode.extension": 0,  # all DataNodes have reported; do not wait another 30 s
             "dfs.namenode.accesstime.precision": 0,  # a read must not write to the edit log

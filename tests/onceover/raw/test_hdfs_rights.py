@@ -47,7 +47,9 @@ def test_lack_of_a_right_names_user_right_and_path(log_in: Callable[[str], HdfsS
         assert f"user airflow may not {right} {path}, which is ingest:" in str(denied.value)
 
     require("WRITE", file, lambda: airflow.append(file, [b"second\n"]))
+    require("WRITE", file, lambda: airflow.append(file, [bytes(1 << 20)] * 8))
     require("WRITE", day, lambda: airflow.append(f"{day}/1205.log", [b"first\n"]))
+    require("WRITE", day, lambda: airflow.append(f"{day}/1205.log", [bytes(1 << 20)] * 8))
     require("WRITE", own, lambda: airflow.create(f"{own}/marker/1", b"a marker"))
     require("WRITE", day, lambda: airflow.remove(file))
     root._client.set_permission(file, "600")
@@ -59,6 +61,28 @@ def test_lack_of_a_right_names_user_right_and_path(log_in: Callable[[str], HdfsS
     root._client.set_permission(own, "700")
     require("READ_EXECUTE", own, lambda: airflow.check(own))
     assert ingest.read(file) == b"first\n", "nothing was changed"
+
+
+def test_user_of_one_group_changes_what_another_made(log_in: Callable[[str], HdfsStore]) -> None:
+    root, ingest, airflow = (log_in(user) for user in ("root", "ingest", "airflow"))
+    own = f"/rights/t{uuid.uuid4().hex[:10]}"
+    file, moved = f"{own}/raw/2026-03-01/1200.log", f"{own}/raw/expired/2026-03-01/1200.log.1"
+    root.check(own)
+    root._client.set_owner(own, "ingest", "onceover")
+    ingest.check(f"{own}/raw")
+    ingest.append(file, [b"first\n"])
+    assert airflow.append(file, [b"second\n"]).proved
+    airflow.create(f"{own}/raw/marker/1", b"a marker")
+    assert airflow.move(file, moved)
+    assert ingest.append(moved, [b"third\n"]).proved
+    made = [status for _, folders, files in root._client.walk(own, status=True) for _, status in (*folders, *files)]
+    assert {(each["type"], each["group"], each["permission"]) for each in made} == {
+        ("DIRECTORY", "onceover", "775"),
+        ("FILE", "onceover", "664"),
+    }
+    ingest.remove(f"{own}/raw/marker/1")
+    ingest.remove(moved)
+    assert airflow.list_files(own) == [("raw", 0)]
 
 
 def test_folder_that_takes_no_appends_is_refused(log_in: Callable[[str], HdfsStore]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 from pyspark.sql import SparkSession
 
+from onceover.config.os_user import name_user
 from onceover.errors import ConfigurationError
 from onceover.spark import session
 from onceover.spark.session import COMPILED_FROM_BYTES, choose_codegen
@@ -21,6 +23,11 @@ def test_cluster_that_smuggles_options_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("ONCEOVER_SPARK", "spark://host:7077 --conf spark.jars=x")
     with pytest.raises(ConfigurationError, match="set ONCEOVER_SPARK to spark://HOST:PORT"):
         session.build("test")
+
+
+def test_tasks_act_on_hdfs_as_the_user_of_the_driver(spark: SparkSession) -> None:
+    names = spark.sparkContext.parallelize([0], 1).map(lambda _: os.environ.get("HADOOP_USER_NAME"))
+    assert names.collect() == [name_user()], "on a cluster, the worker's own user is another"
 
 
 def test_query_of_few_bytes_is_interpreted(spark: SparkSession) -> None:
