@@ -86,7 +86,7 @@ class Appending:
             tally = _Tally()
             try:
                 done = files.append(path, _stream(of_window, tally))
-            except TransientError as error:
+            except (TransientError, AccessDeniedError) as error:
                 held = error.path if isinstance(error, LeaseHeldError) else None
                 yield _make_results([{"window_ms": window_ms, "error": str(error), "held_path": held}])
                 return  # the attempt has failed: more appends would only make more to repair

@@ -26,7 +26,7 @@ from onceover.ingest.landing import AppendFailedError, collect_results
 from onceover.model.batch import Increment, Landing
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window
-from onceover.spark.failure import summarize
+from onceover.spark.failure import reject_denial, summarize
 from onceover.spark.hang_watch import end_hung_spark
 from onceover.spark.hdfs_leases import open_leases
 from onceover.spark.source import name_shards
@@ -72,12 +72,14 @@ def _list_increments(landings: Sequence[Landing], minutes: int) -> list[Incremen
 
 @contextmanager
 def attempt() -> Iterator[None]:
-    """Raise errors of Spark or its gateway as TransientError with a one-line reason, SparkLostError for a dead JVM."""
+    """Raise errors of Spark or its gateway as TransientError with a one-line reason, SparkLostError for a dead JVM, and
+    as `reject_denial` for a missing right."""
     try:
         yield
     except (Py4JNetworkError, ConnectionError) as error:
         raise SparkLostError("Spark's JVM has died; start ingest again, it resumes where it stopped") from error
     except (PySparkException, Py4JError) as error:
+        reject_denial(error)
         raise _find_kind(str(error))(f"Spark failed: {summarize(error)}") from error
 
 

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame, SparkSession
 
 from onceover.context import PipelineContext
+from onceover.errors import AccessDeniedError, is_denied
 from onceover.ledger.extras import list_landed_spans
 from onceover.ledger.landed_offsets import LandedBytes, list_covering
 from onceover.lines.line_file import read_intact
@@ -103,7 +104,8 @@ class FoldedRebuild:
         self.failures: dict[datetime, str] = {}
 
     def collect(self) -> dict[datetime, RebuiltWindow]:
-        """Return what raw holds of each window that could be read, and keep its rows until `close`."""
+        """Return what raw holds of each window that could be read, and keep its rows until `close`. Raise
+        AccessDeniedError if this user may not read one: no window is to blame."""
         self.close()
         self._folded = self._folder.fold(self._list_files(self._accounts))
         return self._take(self._folded)
@@ -157,6 +159,8 @@ class FoldedRebuild:
 
     def _take(self, folded: FoldedFiles) -> dict[datetime, RebuiltWindow]:
         self.failures |= {from_ms(window_ms): error for window_ms, error in folded.failures.items()}
+        if denied := next(filter(is_denied, self.failures.values()), None):
+            raise AccessDeniedError(denied)
         summaries = {from_ms(window_ms): summary for window_ms, summary in folded.summaries.items()}
         return {start: self._accounts[start].rebuild(each, self._length(start)) for start, each in summaries.items()}
 

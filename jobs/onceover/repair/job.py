@@ -11,7 +11,7 @@ from operator import add
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
-from onceover.errors import AccessDeniedError, FencedError, is_denied
+from onceover.errors import FencedError
 from onceover.fault_points import FaultPoint, RepairStep
 from onceover.ledger import repair_requests, repair_tries
 from onceover.ledger.batches import list_in_flight
@@ -95,8 +95,6 @@ class RepairRun:
                 self.spark, self.context, registered.contracts, claimed, texts, compacted, accounted=accounted,
                 own=read_own_offsets(self.context),
             ) as (rebuild, rebuilt):  # fmt: skip
-                if denied := next(filter(is_denied, rebuild.failures.values()), None):
-                    raise AccessDeniedError(denied)  # before a window loses a try
                 rows = format_copy_lines(rebuild.aggregate(), registered.columns.staged)
                 staged = table.stage(self.context.ledger, stage, rows)
             self.fault_point.stop_after(RepairStep.STAGED)

@@ -10,10 +10,11 @@ from typing import TypeVar
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from onceover.errors import SparkLostError
+from onceover.errors import DENIED, AccessDeniedError, SparkLostError
 
 # Python exceptions of executors arrive as a traceback inside the JVM's text; their last line is the reason.
 _PYTHON = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?(?:\w*(?:Error|Exception)): (.+)$")
+_DENIAL = re.compile(rf"AccessDeniedError: ({DENIED} .+)")
 
 
 def summarize(error: Exception, width: int = 400) -> str:
@@ -31,6 +32,12 @@ def find_refusal(error: Exception) -> str | None:
     return message if name.rpartition(".")[2] == "TerminalError" else None
 
 
+def reject_denial(error: Exception) -> None:
+    """Raise AccessDeniedError if a task failed by one: no window is to blame, and a retry repeats it."""
+    if denied := _DENIAL.search(str(error)):
+        raise AccessDeniedError(denied[1]) from error
+
+
 log = logging.getLogger(__name__)
 W = TypeVar("W")
 E = TypeVar("E")
@@ -40,12 +47,13 @@ def isolate_failures(
     windows: Sequence[W], run: Callable[[Sequence[W]], E], failed: Callable[[W, str], E]
 ) -> Iterator[E]:
     """Yield `run` of all windows; if Spark fails, split them in halves until each bad window is alone, and yield its
-    `failed` with the reason. Raises SparkLostError if Spark's JVM has died."""
+    `failed` with the reason. Raises SparkLostError if Spark's JVM has died, as `reject_denial` for a missing right."""
     try:
         result = run(windows)
     except (Py4JNetworkError, ConnectionError) as error:
         raise SparkLostError("Spark's JVM has died; run the command again, nothing is half-done") from error
     except (PySparkException, Py4JError) as error:
+        reject_denial(error)
         reason = summarize(error)
         if len(windows) == 1:
             yield failed(windows[0], reason)
