@@ -147,9 +147,9 @@ def make_wrong(lane: Lane) -> int:
     return request_id
 
 
-def require_denied(lane: Lane, right: str, below: str, message: str) -> None:
+def require_denied(lane: Lane, right: str, below: str, message: str, user: str = "stranger") -> None:
     """Require one line with user, right, path and remedy."""
-    start = f"{DENIED} by HDFS: user stranger may not {right} {lane.layout.raw_root}{below}"
+    start = f"{DENIED} by HDFS: user {user} may not {right} {lane.layout.raw_root}{below}"
     assert start in message
     assert message.endswith("docs/deployment.md says which rights each process needs, and how to give them")
     assert "\n" not in message
@@ -187,7 +187,7 @@ def test_stranger_may_not_write_and_no_try_is_lost(lane: Lane, act_as: ActAs) ->
     assert (list_tries(lane), lane.raw()) == (tries, before)
 
 
-def test_file_that_a_user_may_not_read_costs_no_try(lane: Lane, act_as: ActAs) -> None:
+def test_task_that_may_not_open_a_file_costs_no_try(lane: Lane, act_as: ActAs) -> None:
     with act_as("ingest"):
         request_id = make_wrong(lane)
     file = lane.window_file(5)
@@ -205,9 +205,16 @@ def test_file_that_a_user_may_not_read_costs_no_try(lane: Lane, act_as: ActAs) -
         with act_as("stranger"), pytest.raises(AccessDeniedError) as denied:
             action()
         require_denied(lane, "READ", path.removeprefix(lane.layout.raw_root), str(denied.value))
+    lane.produce([event(6)])
+    with act_as("airflow"), pytest.raises(AccessDeniedError) as denied:
+        lane.turn()
+    require_denied(lane, "WRITE", file.removeprefix(lane.layout.raw_root), str(denied.value), "airflow")
     assert list_tries(lane) == tries
+    lane.hdfs().set_permission(file, "664")
     with act_as("airflow"):
-        assert len(lane.repair(request_id).confirmed) == 4
+        lane.ingest()
+        repair_all(lane)
+    assert count_certified(lane) == 4
 
 
 def test_commands_name_a_missing_right_before_spark(lane: Lane, act_as: ActAs) -> None:
