@@ -221,6 +221,11 @@ def translate_error(address: str, error: Exception) -> OnceoverError:
         return UnreachableError(describe_safe_mode(address))
     if "AccessControlException" in get_exception_name(error) or "Permission denied" in str(error):
         return AccessDeniedError(describe_denial(str(error)))
+    if any(name in f"{get_exception_name(error)} {error}" for name in NOT_SERVING):
+        return UnreachableError(
+            f"no NameNode at {address} is active ({take_first_line(error)}); a failover ends by itself, and "
+            "ONCEOVER_WEBHDFS names all NameNodes: http://A;http://B"
+        )
     return TerminalError(
         f"HDFS at {address} refused the request: {take_first_line(error)}; the NameNode's log has more"
     )

@@ -7,10 +7,10 @@ from types import ModuleType
 
 import pytest
 import requests
-from hdfs import InsecureClient
+from hdfs import HdfsError, InsecureClient
 
-from onceover.errors import ConfigurationError
-from onceover.raw.hdfs import connect_hdfs
+from onceover.errors import ConfigurationError, UnreachableError
+from onceover.raw.hdfs import connect_hdfs, translate_error
 
 WHERE = "http://127.0.0.1:1"
 
@@ -53,3 +53,10 @@ def test_missing_or_unknown_authentication_is_refused(monkeypatch: pytest.Monkey
     monkeypatch.setenv("ONCEOVER_HDFS_AUTH", "hope")
     with pytest.raises(ConfigurationError, match="set simple or kerberos"):
         connect_hdfs(WHERE)
+
+
+@pytest.mark.parametrize("name", ["StandbyException", "RetriableException"])
+def test_failover_is_an_outage_and_no_refusal(name: str) -> None:
+    error = translate_error(WHERE, HdfsError("not supported in state standby", exception=name))
+    assert isinstance(error, UnreachableError)
+    assert "a failover ends by itself, and ONCEOVER_WEBHDFS names all NameNodes: http://A;http://B" in str(error)
