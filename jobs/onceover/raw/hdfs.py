@@ -127,8 +127,9 @@ class SmallFiles:
         for url in others:
             try:
                 return self._get_from(f"{url.rstrip('/')}{place}", query)
-            except (requests.ConnectionError, requests.Timeout):
-                continue
+            except (requests.ConnectionError, requests.Timeout) as error:
+                if name_datanode(self._address, error) is not None:
+                    raise  # the active NameNode has answered
             except HdfsError as error:
                 if error.exception not in NOT_SERVING:
                     raise
