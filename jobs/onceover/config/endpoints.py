@@ -8,6 +8,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal, get_args
+from urllib.parse import urlsplit
 
 from onceover.errors import ConfigurationError, UnreachableError
 
@@ -31,7 +32,8 @@ def endpoints_file(local: Path | None = None) -> Path:
 def address(part: str) -> str:
     """Return the address of a part, or of a plugged-in raw store: environment ONCEOVER_<PART>, else endpoints.json.
 
-    Raise UnreachableError if neither names one, ConfigurationError if endpoints.json cannot be read.
+    Raise UnreachableError if neither names one, ConfigurationError if endpoints.json cannot be read, or if WebHDFS's is
+    not `http://HOST:PORT`, or several of these separated by `;`.
     """
     located = find_address(part)
     if located is None:
@@ -40,12 +42,28 @@ def address(part: str) -> str:
             f"the address of {part} is unknown: {_variable(part)} is not set and {endpoints_file()} does not name it; "
             f"set {_variable(part)}, or start the embedded one with {start}"
         )
+    if part == "webhdfs":
+        _require_web_addresses(located)
     return located
 
 
 def find_address(part: str) -> str | None:
     """Return the part's address as `address` does, but None if neither names one."""
     return os.environ.get(_variable(part)) or read_endpoints(endpoints_file()).get(part)
+
+
+def _require_web_addresses(text: str) -> None:
+    for each in text.split(";"):
+        try:
+            place = urlsplit(each)
+            is_right = place.scheme in ("http", "https") and bool(place.hostname) and (place.port or 1) > 0
+        except ValueError:  # of the port
+            is_right = False
+        if not is_right or each.split() != [each]:
+            raise ConfigurationError(
+                f"ONCEOVER_WEBHDFS={text[:200]!r}: {each[:100]!r} is no HTTP address of a NameNode; set "
+                "http://HOST:PORT, or for several NameNodes http://A:PORT;http://B:PORT"
+            )
 
 
 def locate_hdfs() -> str:
@@ -61,6 +79,20 @@ def locate_hdfs() -> str:
         )
     is_one = sets_webhdfs == sets_hdfs
     return f"{hdfs.rstrip('/')};{webhdfs}" if is_one and hdfs and hdfs.startswith("hdfs://") else webhdfs
+
+
+def name_lease_server(hdfs: str) -> str:
+    """Return where Spark's client asks for leases, by ONCEOVER_HDFS: WebHDFS has none, so that for `webhdfs://` it is
+    the name service of that name. Raise ConfigurationError for `webhdfs://` with a port."""
+    place = urlsplit(hdfs)
+    if place.scheme not in ("webhdfs", "swebhdfs"):
+        return hdfs
+    if ":" in place.netloc:
+        raise ConfigurationError(
+            f"ONCEOVER_HDFS={hdfs[:200]} has no leases, which a repair asks for by HDFS's own protocol; set "
+            "hdfs://HOST:PORT, or for raw over WebHDFS webhdfs://NAMESERVICE, which HADOOP_CONF_DIR defines"
+        )
+    return f"hdfs://{place.netloc}"
 
 
 def start_or_set(part: PartName) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from onceover.config.endpoints import name_lease_server
 from onceover.context import PipelineContext
 from onceover.errors import AccessDeniedError
 from onceover.raw.hdfs import describe_denial
@@ -46,7 +47,7 @@ def open_leases(spark: SparkSession, context: PipelineContext) -> Leases:
     """Return the leases of the pipeline's raw store."""
     if context.pipeline.storage.raw_store != "hdfs":
         return Leases()
-    return _HdfsLeases(spark, context.address("hdfs"))
+    return _HdfsLeases(spark, name_lease_server(context.address("hdfs")))
 
 
 class _HdfsLeases(Leases):

@@ -52,6 +52,26 @@ def test_hdfs_is_located_for_the_protocol_that_is_named(local: Path, monkeypatch
     assert endpoints.locate_hdfs() == "http://b:1;http://c:1"
 
 
+@pytest.mark.parametrize(
+    "text", ["http://a:1,http://b:1", "a:1;b:1", "http://a:1; http://b:1", "http://a:1;", "hdfs://a"]
+)
+def test_several_web_addresses_need_a_semicolon(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("ONCEOVER_WEBHDFS", text)
+    with pytest.raises(
+        ConfigurationError, match=r"is no HTTP address of a NameNode; set .*http://A:PORT;http://B:PORT"
+    ):
+        endpoints.locate_hdfs()
+
+
+def test_leases_are_those_of_the_name_service() -> None:
+    assert endpoints.name_lease_server("hdfs://a:8020") == "hdfs://a:8020"
+    assert endpoints.name_lease_server("webhdfs://nameservice") == "hdfs://nameservice"
+    with pytest.raises(
+        ConfigurationError, match=r"ONCEOVER_HDFS=webhdfs://a:9870 has no leases.*webhdfs://NAMESERVICE"
+    ):
+        endpoints.name_lease_server("webhdfs://a:9870")
+
+
 @pytest.mark.parametrize("text", ['{"kafka": ', "[]", '{"kafka": 9092}'])
 def test_a_broken_file_is_named_in_one_line(local: Path, text: str) -> None:
     (local / "endpoints.json").write_text(text)
