@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
+from onceover.cli.doctor.namenodes import find_active, read_states
 from onceover.cli.doctor.outcome import Outcome, read_date
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
@@ -59,7 +60,9 @@ def _read_postgres() -> float:
 
 
 def _read_namenode() -> float | None:
-    return read_date(f"{address('webhdfs')}/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus")
+    return read_date(
+        f"{find_active(read_states(address('webhdfs')))}/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus"
+    )
 
 
 def _read_airflow() -> float | None:

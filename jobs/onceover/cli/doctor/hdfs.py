@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 from onceover.cli.doctor.datanodes import check_datanodes, read_bean
 from onceover.cli.doctor.machine import check_space
+from onceover.cli.doctor.namenodes import check_failover, find_active, read_states
 from onceover.cli.doctor.outcome import SECONDS, Outcome
-from onceover.config.endpoints import address, locate_hdfs, start_or_set
+from onceover.config.endpoints import address, locate_hdfs, name_lease_server, start_or_set
 from onceover.errors import OnceoverError, TerminalError
 from onceover.model.pipeline import Pipeline
 from onceover.model.wording import pluralize
@@ -29,6 +30,9 @@ def check_hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     root = pipelines[0].storage.raw_root if pipelines else "/"
     WindowFiles(where, Layout(root, "doctor")).read_length(root)
     yield from _check_folders(where, pipelines)
+    states = read_states(where)
+    yield from check_failover(states)
+    where = find_active(states)
     try:
         state = read_bean(where, "FSNamesystemState")
         mode, living = str(state["FSState"]), int(state["NumLiveDataNodes"])
@@ -72,7 +76,7 @@ def _check_namenode_rpc() -> Iterator[Outcome]:
     """Check the address by which raw is read and appended, and Spark asks for leases; yield only a problem. A name
     service of several NameNodes has no port to try."""
     try:
-        where = urlsplit(address("hdfs"))
+        where = urlsplit(name_lease_server(address("hdfs")))
         if where.hostname and where.port:
             socket.create_connection((where.hostname, where.port), SECONDS).close()
         open_hdfs(locate_hdfs()).read_length("/")
