@@ -10,7 +10,9 @@ from onceover.cli.doctor.outcome import Outcome
 
 def read_states(addresses: str) -> dict[str, str]:
     """Return the state of each NameNode at these addresses, separated by `;`: active, standby, or away if it does not
-    report one."""
+    report one. A single one is active, and gets no request."""
+    if ";" not in addresses:
+        return {addresses: "active"}
     return {each: _read_state(each) for each in addresses.split(";")}
 
 
