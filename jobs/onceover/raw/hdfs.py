@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import quote, urlsplit
 
 import requests
 from hdfs import Client, HdfsError, InsecureClient
@@ -24,11 +24,11 @@ from onceover.errors import (
     TerminalError,
     UnreachableError,
 )
+from onceover.raw.failover import NOT_SERVING, NameNodeSession, split_asked
 
 T = TypeVar("T")
 TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
 PREFIX = "/webhdfs/v1"
-NOT_SERVING = ("StandbyException", "RetriableException")
 FILE_MODE, FOLDER_MODE = "664", "775"
 """Of all that is made: users of one group share raw, for HDFS gives what is new the group of its folder."""
 _ASKED = 6
@@ -36,18 +36,19 @@ _ASKED = 6
 _DENIAL = re.compile(r'user=([^,]*), access=([A-Z_]+), inode="([^"]*)":([^\s]*)')
 
 
-def make_session() -> requests.Session:
-    """Return the session of a client. Make it in the process that uses it: sessions do not survive a fork."""
-    session = requests.Session()
+def make_session(address: str) -> requests.Session:
+    """Return the session of a client of these NameNodes. Make it in the process that uses it: sessions do not survive a
+    fork."""
+    session = NameNodeSession(address)
     session.trust_env = False  # a proxy from the environment must not see raw records
     session.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True  # which `trust_env` would have read
     return session
 
 
 def connect_hdfs(address: str, session: requests.Session | None = None) -> Client:
-    """Return a client of that NameNode, under ONCEOVER_HDFS_AUTH: `simple`, or `kerberos` with the ticket of this
-    user's cache. The session logs in with it."""
-    session = session or make_session()
+    """Return a client of that NameNode, or of several, separated by `;`, under ONCEOVER_HDFS_AUTH: `simple`, or
+    `kerberos` with the ticket of this user's cache. The session logs in with it."""
+    session, address = session or make_session(address), address.split(";")[0]
     if not uses_kerberos():
         return InsecureClient(address, user=name_user(), session=session, timeout=TIMEOUT)
     try:
@@ -76,7 +77,7 @@ class SmallFiles:
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._session = make_session()
+        self._session = make_session(address)
         self._client = connect_hdfs(address, self._session)
 
     def names(self, folder: str) -> list[str]:
@@ -123,17 +124,15 @@ class SmallFiles:
     def get(self, place: str, **query: str | int | None) -> requests.Response:
         """Return what the NameNode that serves has at that place, its body not read yet. Raise as the client does:
         neither of its calls says which DataNode it had asked, or can leave one out."""
-        *others, last = self._client.urls
-        for url in others:
-            try:
-                return self._get_from(f"{url.rstrip('/')}{place}", query)
-            except (requests.ConnectionError, requests.Timeout) as error:
-                if name_datanode(self._address, error) is not None:
-                    raise  # the active NameNode has answered
-            except HdfsError as error:
-                if error.exception not in NOT_SERVING:
-                    raise
-        return self._get_from(f"{last.rstrip('/')}{place}", query)
+        url = f"{self._client.url.rstrip('/')}{place}"
+        response = self._session.get(url, params=query, stream=True, timeout=TIMEOUT)
+        if response.ok:
+            return response
+        try:
+            refused = response.json()["RemoteException"]
+            raise HdfsError(refused["message"], exception=refused["exception"])
+        except (ValueError, LookupError):
+            raise HdfsError(f"HTTP {response.status_code} {response.reason}") from None
 
     def _read_status(self, path: str) -> dict[str, Any] | None:
         """Return what HDFS says of the path, None if the path is missing: not if this user may not look."""
@@ -144,16 +143,6 @@ class SmallFiles:
                 return None
             raise translate_error(self._address, error) from error
         return status
-
-    def _get_from(self, url: str, query: dict[str, str | int | None]) -> requests.Response:
-        response = self._session.get(url, params=query, stream=True, timeout=TIMEOUT)
-        if response.ok:
-            return response
-        try:
-            refused = response.json()["RemoteException"]
-            raise HdfsError(refused["message"], exception=refused["exception"])
-        except (ValueError, LookupError):
-            raise HdfsError(f"HTTP {response.status_code} {response.reason}") from None
 
     def _ask(self, request: Callable[[dict[str, str | None]], T]) -> T:
         """Return what the request does, which may be repeated. Where a DataNode does not answer, ask for another: the
@@ -193,12 +182,6 @@ def wrap_errors(address: str) -> Iterator[None]:
 def is_missing(error: Exception) -> bool:
     """Return whether the error says that the path does not exist."""
     return "FileNotFoundException" in get_exception_name(error) or "does not exist" in str(error)
-
-
-def split_asked(error: BaseException | None) -> SplitResult:
-    """Return the address that a request had gone to when it failed, after a redirect; empty if unknown."""
-    request = error.request if isinstance(error, requests.RequestException) else None
-    return urlsplit("" if request is None else str(request.url))
 
 
 def name_datanode(address: str, error: requests.RequestException) -> str | None:

@@ -11,7 +11,8 @@ import urllib3
 from hdfs import HdfsError
 
 from onceover.errors import OnceoverError, TerminalError, UnreachableError
-from onceover.raw.hdfs import SmallFiles, get_exception_name, is_missing, split_asked, take_first_line, translate_error
+from onceover.raw.failover import split_asked
+from onceover.raw.hdfs import SmallFiles, get_exception_name, is_missing, take_first_line, translate_error
 
 _PART = 1024 * 1024  # bytes taken from the connection at a time
 _BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, HTTPException, OSError)

@@ -18,6 +18,7 @@ from onceover.config.os_user import name_user
 from onceover.errors import AccessDeniedError, ConfigurationError, OnceoverError, TerminalError, UnreachableError
 from onceover.raw import hdfs
 from onceover.raw.deadline import call_within
+from onceover.raw.failover import NOT_SERVING
 
 T = TypeVar("T")
 _LIBRARY: Final = (OSError, RuntimeError)  # all that it raises, and the deadline's TimeoutError
@@ -67,7 +68,7 @@ class NativeClient:
         if "AccessControlException" in text:
             return AccessDeniedError(hdfs.describe_denial(text))
         is_about_file = isinstance(error, _ABOUT_FILE)
-        if (isinstance(error, OSError) and not is_about_file) or any(name in text for name in hdfs.NOT_SERVING):
+        if (isinstance(error, OSError) and not is_about_file) or any(name in text for name in NOT_SERVING):
             return UnreachableError(f"HDFS at {self.address} does not answer ({text}); {start_or_set('hdfs')}")
         return TerminalError(f"HDFS at {self.address} refused the request: {text}; the NameNode's log has more")
 
