@@ -1,4 +1,4 @@
-"""Two NameNodes of WebHDFS, one of which takes over from the other; the servers are stand-ins that answer as HDFS."""
+"""Two NameNodes of WebHDFS, one of which takes over from the other: servers that answer as HDFS does."""
 
 from __future__ import annotations
 

@@ -1,0 +1,270 @@
+"""A NameNode that is killed in the middle of an append, a repair and a compaction: the other takes over by itself, and
+each record counts once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.faults.ends import has_unread_request
+from tests.integration.compaction import spoil_rows
+from tests.integration.events import event
+from tests.integration.extras import sum_up
+from tests.integration.ha_cluster import NAME_SERVICE, Daemon, HaCluster, open_ha_cluster
+from tests.integration.lane import Lane, Lanes
+from tests.integration.planted_failures import count_certified, minutes
+
+from onceover.audit import store as audit_store
+from onceover.cli.doctor.hdfs import check_hdfs
+from onceover.errors import TransientError
+from onceover.fault_points import AnyStep, CompactStep, RepairStep, Step
+from onceover.raw.hdfs_store import HdfsStore
+from onceover.repair import confirmation
+from onceover_demo.supervised import SupervisedJob
+from onceover_demo.warm import WarmJobs
+from onceover_local.stack import Stack
+from onceover_local.stack.process import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
+Jobs = Callable[..., SupervisedJob]
+FIRST, LAST = 10, 200
+"""The records that are there before, and all."""
+PATIENCE = 120.0
+
+
+@pytest.fixture(scope="module")
+def running(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HaCluster]:
+    with open_ha_cluster(tmp_path_factory.mktemp("ha")) as cluster, pytest.MonkeyPatch.context() as environment:
+        environment.setenv("HADOOP_CONF_DIR", str(cluster.client))
+        environment.setenv("ONCEOVER_WEBHDFS", ";".join(cluster.addresses.values()))
+        environment.setenv("ONCEOVER_HDFS", f"hdfs://{NAME_SERVICE}")
+        yield cluster
+
+
+@pytest.fixture
+def cluster(running: HaCluster) -> HaCluster:
+    running.revive()
+    return running
+
+
+@pytest.fixture(scope="module")
+def spark_session() -> None:
+    """Return None: the jobs have a Spark of their own, which knows the name service."""
+
+
+@pytest.fixture(scope="module")
+def warm(running: HaCluster, stack: Stack) -> Iterator[WarmJobs]:
+    jobs = WarmJobs(stack.local / "log" / "warm-ha.log")
+    yield jobs
+    jobs.close()
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, warm: WarmJobs) -> Iterator[Jobs]:
+    made: list[SupervisedJob] = []
+
+    def start(script: str, *arguments: str, stop_after: AnyStep | None = None) -> SupervisedJob:
+        made.append(SupervisedJob(script, arguments, tmp_path / f"{len(made)}.log", warm.launch))
+        made[-1].start(stop_after, environment={"ONCEOVER_HDFS": os.environ["ONCEOVER_HDFS"]})
+        return made[-1]
+
+    yield start
+    for job in made:
+        job.close()
+
+
+@pytest.fixture(params=["hdfs", pytest.param("webhdfs", marks=pytest.mark.largest)])
+def protocol(running: HaCluster, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The scheme of ONCEOVER_HDFS, by which raw is appended and read."""
+    monkeypatch.setenv("ONCEOVER_HDFS", f"{request.param}://{NAME_SERVICE}")
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("protocol")
+def test_namenode_killed_in_mid_append_costs_no_record(lanes: Lanes, jobs: Jobs, cluster: HaCluster) -> None:
+    lane = make_lane(lanes, jobs)
+    produce(lane, range(FIRST, LAST))
+    ingest = jobs("ingest.py", "--pipeline", lane.name, stop_after=Step.BEGUN)
+    ingest.wait_until_held(PATIENCE)
+    with fail_over(cluster) as is_waiting:
+        ingest.resume()
+        wait_for(is_waiting, PATIENCE, "an append to be under way")
+    end_ingest(ingest)
+    require_counted(lane, jobs)
+
+
+@pytest.mark.largest
+@pytest.mark.usefixtures("protocol")
+def test_namenode_killed_in_mid_repair_publishes_once(lanes: Lanes, jobs: Jobs, cluster: HaCluster) -> None:
+    lane = land(lanes, jobs)
+    spoil_rows(lane)
+    request_id = lane.detect(minutes(0, 10), force=True).request_id
+    with fail_over(cluster, *cluster.datanodes) as is_waiting:
+        repair = start_repair(lane, jobs, request_id)
+        wait_for(is_waiting, PATIENCE, "the repair to read raw")
+    end_well(repair, lambda: start_repair(lane, jobs, request_id))
+    cluster.wait_for_active()
+    assert list_failed(lane, request_id) == ()
+    require_counted(lane, jobs)
+
+
+@pytest.mark.largest
+@pytest.mark.usefixtures("protocol")
+@pytest.mark.parametrize("step", RepairStep)
+def test_repair_whose_namenode_is_gone_goes_on(lanes: Lanes, jobs: Jobs, cluster: HaCluster, step: RepairStep) -> None:
+    lane = land(lanes, jobs)
+    spoil_rows(lane)
+    request_id = lane.detect(minutes(0, 10), force=True).request_id
+    repair = start_repair(lane, jobs, request_id, stop_after=step)
+    repair.wait_until_held(PATIENCE)
+    kill_active(cluster)
+    repair.resume()
+    end_well(repair, lambda: start_repair(lane, jobs, request_id))
+    cluster.wait_for_active()
+    assert list_failed(lane, request_id) == ()
+    require_counted(lane, jobs)
+
+
+@pytest.mark.largest
+@pytest.mark.usefixtures("protocol")
+@pytest.mark.parametrize("step", [None, *CompactStep])
+def test_namenode_killed_in_mid_compaction_compacts_once(
+    lanes: Lanes, jobs: Jobs, cluster: HaCluster, step: CompactStep | None
+) -> None:
+    lane = land(lanes, jobs)
+    text = set(lane.raw())
+    if step is None:
+        with fail_over(cluster) as is_waiting:
+            compaction = start_compaction(lane, jobs)
+            wait_for(is_waiting, PATIENCE, "a file to be written")
+    else:
+        compaction = start_compaction(lane, jobs, stop_after=step)
+        compaction.wait_until_held(PATIENCE)
+        kill_active(cluster)
+        compaction.resume()
+    end_well(compaction, lambda: start_compaction(lane, jobs))
+    cluster.wait_for_active()
+    assert {name.split(".")[0] for name in set(lane.raw()) - text} == {"2026-03-01/1200", "2026-03-01/1205"}
+    assert len(lane.raw()) == 2 * len(text), "one file a window beside its text"
+    assert lane.hdfs().list(f"{lane.layout.raw_root}/{lane.name}").count("compacting") == 0
+    require_counted(lane, jobs)
+
+
+def test_doctor_names_the_active_namenode(cluster: HaCluster) -> None:
+    active = cluster.wait_for_active()
+    (other,) = cluster.namenodes.keys() - {active}
+    serving, waiting = cluster.addresses[active], cluster.addresses[other]
+    assert ("fine", f"{serving} is the active NameNode; {waiting} would take over") in check()
+    assert ("fine", f"{serving} takes writes, 2 DataNodes") in check()
+    cluster.namenodes[other].kill()
+    lonely = f"{serving} is the active NameNode, and none would take over: {waiting} is away; start it"
+    assert ("wrong", lonely) in check()
+
+
+@pytest.mark.largest
+def test_dead_datanode_is_left_out_beside_a_standby(cluster: HaCluster) -> None:
+    """The standby gets the request last, and its answer says nothing of the DataNode."""
+    active = cluster.addresses[cluster.wait_for_active()]
+    store = HdfsStore(";".join((active, *({*cluster.addresses.values()} - {active}))))
+    path = "/raw/dead/2026-03-01/1200.log"
+    store.append(path, [b"first\n"])
+    cluster.datanodes[0].kill()
+    for _ in range(8):  # HDFS goes on naming either
+        assert store.read(path) == b"first\n"
+
+
+def check() -> list[tuple[str, str]]:
+    return [(each.state, each.what) for each in check_hdfs([])]
+
+
+def make_lane(lanes: Lanes, jobs: Jobs) -> Lane:
+    """Return a lane whose files exist and are closed."""
+    lane = lanes()
+    produce(lane, range(FIRST))
+    end_ingest(jobs("ingest.py", "--pipeline", lane.name))
+    assert len(lane.lines()) == FIRST
+    return lane
+
+
+def land(lanes: Lanes, jobs: Jobs) -> Lane:
+    """Return a lane that has landed all records, in two windows that are certified."""
+    lane = lanes()
+    produce(lane, range(LAST))
+    end_ingest(jobs("ingest.py", "--pipeline", lane.name))
+    assert lane.detect().certified == 2
+    return lane
+
+
+def produce(lane: Lane, numbers: range) -> None:
+    lane.produce([event(n % 10, amount=n) for n in numbers])
+
+
+@contextmanager
+def fail_over(cluster: HaCluster, *held: Daemon) -> Iterator[Callable[[], bool]]:
+    """Kill the active NameNode at the end of the block, in which these DataNodes hold up all that is read and written,
+    or one of them what is written. Yield whether such work is under way."""
+    active = cluster.wait_for_active()
+    paused = [psutil.Process(each.process.find_pid()) for each in held or cluster.datanodes[:1]]
+    opened = cluster.count_opened(active)
+    for process in paused:
+        process.suspend()
+    try:
+        yield lambda: cluster.count_opened(active) > opened or any(map(has_unread_request, cluster.list_ports()))
+        kill_active(cluster)
+    finally:
+        for process in paused:
+            process.resume()
+
+
+def kill_active(cluster: HaCluster) -> None:
+    """Kill the active NameNode; which one is active then, its controllers decide."""
+    cluster.namenodes[cluster.wait_for_active()].kill()
+
+
+def start_repair(lane: Lane, jobs: Jobs, request_id: int | None, **how: AnyStep) -> SupervisedJob:
+    return jobs("repair.py", "--pipeline", lane.name, "--request", str(request_id), **how)
+
+
+def start_compaction(lane: Lane, jobs: Jobs, **how: AnyStep) -> SupervisedJob:
+    sentence = ("--older-than-ms", "0", "--who", "test", "--why", "a test")
+    return jobs("compact.py", "--pipeline", lane.name, *sentence, **how)
+
+
+def end_ingest(ingest: SupervisedJob) -> None:
+    wait_for(lambda: "idle, every window closed" in ingest.read_log(), PATIENCE, "ingest to have read all")
+    assert ingest.stop() == 0
+
+
+def end_well(job: SupervisedJob, again: Callable[[], SupervisedJob] | None = None) -> None:
+    """Wait for the job's end. Start it once `again`, as a task's retry does, if it says that a part was away."""
+    if again is not None and job.wait(PATIENCE) == TransientError.exit_code:
+        job = again()
+    assert job.wait(PATIENCE) == 0, job.read_log()
+
+
+def list_failed(lane: Lane, request_id: int | None) -> tuple[object, ...]:
+    assert request_id is not None
+    with lane.open() as context:
+        return tuple(confirmation.confirm(context, request_id).failed)
+
+
+def require_counted(lane: Lane, jobs: Jobs) -> None:
+    """Do what schedules do; require that no record is lost and each counts once, by the test's own count and by an
+    audit."""
+    assert set(lane.ids()) == lane.log().keys()
+    if request_id := lane.detect().request_id:
+        end_well(start_repair(lane, jobs, request_id))
+        assert list_failed(lane, request_id) == ()
+    right = sum_up(range(LAST))
+    assert (lane.aggregates(), count_certified(lane), lane.detect().judged) == (right, 2, 0)
+    with lane.open() as context:
+        audit_id = audit_store.record_request(context.ledger, lane.name, "log", None, None, "test")
+    end_well(jobs("audit.py", "--pipeline", lane.name, "--audit", str(audit_id)))
+    with lane.open() as context:
+        result = audit_store.read_audit(context.ledger, lane.name, audit_id)[1]
+    assert result is not None
+    assert result["equal"], result
