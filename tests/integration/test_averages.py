@@ -72,7 +72,7 @@ def summarize(records: list[tuple[tuple[int, int, int], Mapping[str, Any]]]) -> 
     amounts = [Decimal(record["amount"]) for _, record in records if record["amount"] is not None]
     words = [record["word"] for _, record in records if record["word"] is not None]
     mean = (sum(amounts, Decimal(0)) / len(amounts)).quantize(Decimal("0.001"), ROUND_HALF_UP) if amounts else None
-    return len(records), mean, words[0] if words else None, amounts[-1] if amounts else None, len(set(words))
+    return len(records), mean, words[0] if words else None, amounts[-1] if amounts else None, len(set(words)) or None
 
 
 def read(lane: Lane) -> Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -36,6 +37,7 @@ from onceover.spark.failure import isolate_failures
 from onceover.spark.interpret import interpret
 from onceover.spark.raw_lines import LineFile, read_raw_lines
 
+log = logging.getLogger(__name__)
 GROUP: Final = 500
 """Windows that are read by one query."""
 MAX_ROWS, MAX_SHOWN, MAX_EXAMPLES = 20, 100, 3
@@ -63,6 +65,7 @@ def preview_restatement(
     windows = list_windows(context.ledger, registered.name, None, audit.start, audit.end)
     starts = [row["window_start"] for row in windows]
     lines = count_landed_lines(context.ledger, registered.name, starts)
+    log.info("evaluating %d windows", len(starts))
     progress = WindowProgress(len(starts), sum(lines.values()))
     under_it = replace(registered, restatements=(*registered.restatements, planned))
     preview = _Preview(spark, context, under_it, audit, progress)

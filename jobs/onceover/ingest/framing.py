@@ -87,7 +87,7 @@ class _Progress:
         """Group what waits, and raise BatchTooLargeError if more than one record is more than a task may have."""
         waiting.groups = [framing.grouping.group(pa.concat_tables(waiting.groups))] if waiting.groups else []
         self.windows |= waiting.texts.keys()
-        self.row_bytes += sum(int(table.nbytes) for table in waiting.groups)
+        self.row_bytes += sum(framing.grouping.count_text_bytes(table) for table in waiting.groups)
         if self.records > 1 and (len(self.windows) > framing.most_windows or self.row_bytes > MAX_ROW_BYTES):
             raise BatchTooLargeError(
                 f"a task of the batch has {len(self.windows):,} windows and {self.row_bytes:,} bytes of aggregated "

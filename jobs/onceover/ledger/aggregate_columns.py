@@ -58,6 +58,6 @@ def _derive(column: DerivedColumn, parts: Sequence[sql.Composed]) -> sql.Compose
         up, down = (sql.Literal(Decimal(1).scaleb(scale)) for scale in (column.of.scale, -column.of.scale))
         return sql.SQL(_AVG).format(sum=total, count=count, up=up, down=down)
     if column.of.operation == DISTINCT:
-        return sql.SQL("onceover.estimate_distinct({})").format(parts[0])
+        return sql.SQL("aggregates.estimate_distinct({})").format(parts[0])
     value = sql.SQL("substr({}, {})").format(parts[0], sql.Literal(RECORD_KEY_LENGTH + 1))
     return value if column.type == "text" else sql.SQL("({})::{}").format(value, sql.SQL(column.type))

@@ -268,7 +268,7 @@ class AggregateTable:
                 """
             ).format(
                 names=names,
-                own=sql.SQL(", ").join(map(sql.Identifier, self.columns.names)),
+                own=sql.SQL(", ").join(map(sql.Identifier, self.columns.legible)),
                 table=self.table,
                 staging=self.staging,
             ),

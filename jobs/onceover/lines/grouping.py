@@ -22,6 +22,11 @@ class Grouping:
     functions: Mapping[str, str]
     schema: pa.Schema
 
+    def count_text_bytes(self, groups: pa.Table) -> int:
+        """Return about how long the text of these groups is: bits are written in hexadecimal digits."""
+        bits = [groups.column(name) for name, function in self.functions.items() if function == "bit_or"]
+        return int(groups.nbytes + sum(column.nbytes for column in bits))
+
     def group(self, rows: pa.Table) -> pa.Table:
         """Return a row for each combination of keys, at most 10^10 rows together."""
         if not len(rows):

@@ -34,5 +34,6 @@ def _aggregate_measure(measure: Measure) -> Column:
     if measure.stored == "count":
         return F.sum(column.cast("bigint"))
     if measure.stored == "bit_or":
-        return F.substring(F.bitmap_construct_agg(column.cast("bigint")), 1, SKETCH_BYTES)
+        bitmap = F.bitmap_construct_agg(column.cast("bigint"))  # of nulls alone, no bit is set
+        return F.when(F.count(column) > 0, F.substring(bitmap, 1, SKETCH_BYTES))
     return {"sum": F.sum, "min": F.min, "max": F.max}[measure.stored](column)

@@ -81,7 +81,8 @@ _KINDS = "a string, integer, boolean, date, timestamp or decimal"
 class CheckedContract:
     """The schema and types of a contract that passed the check.
 
-    `types` are those of the columns `k_NAME` and `m_NAME`, in order; `inputs` those that measures are cast to;
+    `types` are those of the columns `k_NAME` and `m_NAME`, in order; `inputs` those that measures are cast to, or of
+    which a sketch is made;
     `uses_headers` is whether the SQL names headers.
     """
 
@@ -150,7 +151,8 @@ class _Check:
         for measure in contract.measures:
             input_, result = self._check_measure(seen, measure)
             if input_ is not None and result:
-                types[f"m_{measure.name}"] = inputs[measure.name] = input_
+                types[f"m_{measure.name}"] = IntegerType() if measure.operation == DISTINCT else input_
+                inputs[measure.name] = input_
                 stored = _KEPT_AS.get(measure.operation, result)
                 results[measure.name] = result
                 measures.append(Column(measure.name, stored, measure.stored))
@@ -235,7 +237,7 @@ class _Check:
             self._refuse(key, f"is of type {kind.simpleString()}", remedy)
             return None, None
         if measure.operation == DISTINCT:
-            return IntegerType(), "bigint" if self._map_type(key, kind) else None
+            return kind, "bigint" if self._map_type(key, kind) else None
         if measure.stored in ("min", "max"):
             return (StringType() if measure.operation in BY_TIME else kind), self._map_type(key, kind)
         if isinstance(kind, _SMALL):

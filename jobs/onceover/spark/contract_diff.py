@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType
 
 from onceover.model.contract import Columns, Contract
-from onceover.spark.contract_check import analyze_contract, check_contract
+from onceover.spark.contract_check import CheckedContract, analyze_contract, check_contract
 
 
 def check_change(spark: SparkSession, old: Contract, new: Contract, file: str) -> tuple[Columns, list[str]]:
@@ -15,7 +16,7 @@ def check_change(spark: SparkSession, old: Contract, new: Contract, file: str) -
     """
     columns = check_contract(spark, new, file)
     earlier = analyze_contract(spark, old)
-    before, after = earlier.types, analyze_contract(spark, new).types
+    before, after = _list_types(earlier), _list_types(analyze_contract(spark, new))
     retyped = [
         f"{'key' if name.startswith('k_') else 'measure'} {name[2:]} is of type {after[name].simpleString()}, not "
         f"{kind.simpleString()}"
@@ -29,3 +30,8 @@ def check_change(spark: SparkSession, old: Contract, new: Contract, file: str) -
         if derived.get(column.name, column.type) != column.type
     ]
     return columns, retyped
+
+
+def _list_types(checked: CheckedContract) -> dict[str, DataType]:
+    """Return the types by column; for a sketch that of its values, for another type has other texts."""
+    return {**checked.types, **{f"m_{name}": kind for name, kind in checked.inputs.items()}}

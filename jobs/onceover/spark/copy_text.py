@@ -10,12 +10,16 @@ from pyspark.sql.types import BinaryType, StringType, TimestampType
 
 from onceover.lines.escapes import ESCAPES
 
+_PARTITIONS_OF_SKETCHES = 32  # the text of a sketch is as long as that of twenty other rows
+
 
 def format_copy_lines(aggregated: DataFrame, names: Sequence[str]) -> Iterator[str]:
     """Yield a line a row, without its end: `window_ms` as a timestamptz, then the named columns.
 
-    The driver never holds more than one Spark partition of aggregated rows.
+    The driver never holds more than one Spark partition of aggregated rows; those with sketches are cut smaller.
     """
+    if any(isinstance(field.dataType, BinaryType) for field in aggregated.schema):
+        aggregated = aggregated.repartition(_PARTITIONS_OF_SKETCHES)
     window = F.date_format(F.timestamp_millis("window_ms"), "yyyy-MM-dd HH:mm:ss'+00'")
     text = aggregated.select(
         F.concat_ws("\t", window, *(_format_value(aggregated, name) for name in names)).alias("line")

@@ -35,7 +35,7 @@ SUMMARY: Final = "__onceover_summary"  # no key or measure has that name
 LINE: Final = "window_ms bigint, source bigint, offset bigint, line binary"
 _WINDOW: Final = pa.field("window_ms", pa.int64())
 _BATCH = 65_536  # rows that go to the JVM together
-_BATCH_BYTES = 16 * 1024 * 1024  # of lines
+_BATCH_BYTES = 16 * 1024 * 1024
 
 
 Outcome = WindowSummary | str | None
@@ -124,15 +124,14 @@ def make_batches(windows: Iterable[GroupedWindows], grouping: Grouping) -> Itera
     def take() -> list[pa.RecordBatch]:
         summary = {SUMMARY: pickle.dumps(outcomes, pickle.HIGHEST_PROTOCOL)}
         whole = pa.concat_tables([*waiting, pa.Table.from_pylist([summary], schema)])
-        batches: list[pa.RecordBatch] = whole.combine_chunks().to_batches(_BATCH)
-        return batches
+        return _cut(whole, _BATCH)
 
     rows = 0
     for found, groups in windows:
         outcomes |= found
         waiting.append(groups.add_column(1, SUMMARY, pa.nulls(len(groups), pa.binary())))
         rows += len(found) + len(groups)
-        if rows >= _BATCH:
+        if rows >= _BATCH or sum(table.nbytes for table in waiting) >= _BATCH_BYTES:
             yield from take()
             waiting, outcomes, rows = [], {}, 0
     if outcomes:
@@ -164,8 +163,14 @@ def group_units(window_ms: int, folded: Iterable[FoldedUnit | None], grouping: G
 def list_lines(folded: FoldedUnit, window_ms: int) -> list[pa.RecordBatch]:
     """Return the lines of a unit that count, in the columns of LINE, in batches of some MiB."""
     window = pa.array(np.full(len(folded.rows), window_ms, np.int64))
-    rows = folded.rows.select(OF_LINE).add_column(0, "window_ms", window).combine_chunks()
-    batches: list[pa.RecordBatch] = rows.to_batches(max(len(rows) * _BATCH_BYTES // max(rows.nbytes, 1), 1))
+    rows = folded.rows.select(OF_LINE).add_column(0, "window_ms", window)
+    return _cut(rows, len(rows))
+
+
+def _cut(rows: pa.Table, most: int) -> list[pa.RecordBatch]:
+    """Return batches of at most so many rows, and some MiB."""
+    of_size = len(rows) * _BATCH_BYTES // max(rows.nbytes, 1)
+    batches: list[pa.RecordBatch] = rows.combine_chunks().to_batches(max(min(of_size, most), 1))
     return batches
 
 

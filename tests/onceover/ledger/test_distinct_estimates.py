@@ -25,7 +25,7 @@ from onceover.model.measures import (
 )
 
 pytestmark = pytest.mark.stack
-ESTIMATE = "SELECT onceover.estimate_distinct(('x' || %s)::bit varying) AS n"
+ESTIMATE = "SELECT aggregates.estimate_distinct(('x' || %s)::bit varying) AS n"
 
 
 @pytest.fixture
@@ -67,12 +67,12 @@ def test_estimate_is_near_the_truth(connection: Connection, values: int) -> None
         assert row is not None
         errors.append(row["n"] / values - 1)
     spread = math.sqrt(sum(error**2 for error in errors) / len(errors))
-    assert 0.015 < spread < 0.032, "0.8 / sqrt(1024) is 0.025"
-    assert abs(sum(errors)) / len(errors) < 0.009 + 3 * spread / math.sqrt(len(errors)), "a simulation's bias is 0.9 %"
+    assert 0.03 < spread < 0.064, "0.8 / sqrt(256) is 0.05"
+    assert abs(sum(errors)) / len(errors) < 0.018 + 3 * spread / math.sqrt(len(errors)), "a simulation's bias is 1.8 %"
 
 
 def test_few_values_are_counted_nearly_exactly(connection: Connection) -> None:
-    for values, off in ((0, 0), (1, 0), (2, 0), (10, 0), (100, 3), (500, 20)):
+    for values, off in ((0, 0), (1, 0), (2, 0), (10, 0), (100, 8), (500, 50)):
         row = connection.execute(ESTIMATE, [place_values(range(values)).hex()]).fetchone()
         assert row is not None
         assert abs(row["n"] - values) <= off
@@ -103,7 +103,7 @@ def read_users(connection: Connection, registered: RegisteredPipeline) -> dict[s
 def test_value_that_is_added_twice_counts_once(connection: Connection, users: RegisteredPipeline) -> None:
     increment(connection, users, NO=range(20), SE=range(5))
     increment(connection, users, NO=range(10, 30))
-    assert read_users(connection, users) == {"NO": 30, "SE": 5}
+    assert read_users(connection, users) == {"NO": 32, "SE": 5}
     proved = users.table.fingerprint(connection, NOON)
     increment(connection, users, NO=range(30), SE=range(5))
     assert users.table.fingerprint(connection, NOON) == proved
@@ -113,5 +113,5 @@ def test_value_that_is_added_twice_counts_once(connection: Connection, users: Re
 
 def test_sketches_of_rows_are_one_sketch(connection: Connection, users: RegisteredPipeline) -> None:
     increment(connection, users, NO=range(20), SE=range(10, 30))
-    together = f"SELECT onceover.estimate_distinct(bit_or(users_sketch)) AS n FROM aggregates.{users.name}"
-    assert connection.execute(together).fetchone() == {"n": 30}
+    together = f"SELECT aggregates.estimate_distinct(bit_or(users_sketch)) AS n FROM aggregates.{users.name}"
+    assert connection.execute(together).fetchone() == {"n": 32}

@@ -8,7 +8,7 @@ from tests.onceover.spark.contracts import make_contract
 
 from onceover.config.mistakes import MistakesError
 from onceover.model.contract import Key
-from onceover.model.measures import Derived, Measure
+from onceover.model.measures import DISTINCT, Derived, Measure
 from onceover.spark.contract_diff import check_change
 
 pytestmark = pytest.mark.spark
@@ -54,6 +54,17 @@ def test_value_by_time_of_another_type_is_named(spark: SparkSession) -> None:
     )
     _, retyped = check_change(spark, old, new, "pipelines/t.toml")
     assert retyped == ["measure first is of type numeric, not integer"]
+
+
+def test_sketch_of_values_of_another_type_is_named(spark: SparkSession) -> None:
+    derived = (Derived("users", DISTINCT),)
+    old, new, same = (
+        replace(OLD, measures=(Measure("users_sketch", DISTINCT, sql),), derived=derived)
+        for sql in ("value.a", "CAST(value.a AS STRING)", "value.a + 1")
+    )
+    _, retyped = check_change(spark, old, new, "pipelines/t.toml")
+    assert retyped == ["measure users_sketch is of type string, not int"]
+    assert check_change(spark, old, same, "pipelines/t.toml")[1] == []
 
 
 def test_mistake_of_the_new_contract_is_reported_with_its_file(spark: SparkSession) -> None:

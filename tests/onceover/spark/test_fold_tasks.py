@@ -156,3 +156,13 @@ def test_compacted_file_weighs_more_than_its_bytes() -> None:
     small, large = _window(0, b"x" * 1000), _window(1, b"x" * 1000, b"y" * 1000)
     assert small.weight == 1000
     assert large.weight > 5_000
+
+
+def test_wide_groups_go_on_in_batches_of_some_mib() -> None:
+    grouping = Grouping({"m": "bit_or"}, pa.schema([("k", pa.int64()), ("m", pa.binary())]))
+    rows = pa.table({"k": pa.array(range(30_000), pa.int64()), "m": pa.array([7] * 30_000, pa.int32())})
+    groups = grouping.group(rows).add_column(0, "window_ms", pa.array([0] * 30_000, pa.int64()))
+    windows: list[fold_tasks.GroupedWindows] = [({number: None}, groups) for number in range(2)]
+    batches = list(fold_tasks.make_batches(windows, grouping))
+    assert sum(map(len, batches)) == 60_002, "a row of outcomes each time"
+    assert max(batch.nbytes for batch in batches) < 17 << 20

@@ -55,7 +55,7 @@ def _draw_rows(columns: LineColumns, count: int, seed: int) -> pa.Table:
     wanted = columns.formats.schema
     found = {name: [row.get(name.partition("_")[2].partition("_")[2]) for row in rows] for name in wanted.names}
     found |= {"m_n": [1] * count, "m_given": [int(row["s"] is not None) for row in rows]}
-    found |= {"m_differ_s": [drawn.choice((None, 0, 7, 8, SKETCH_BYTES * 8 - 1)) for _ in rows]}
+    found |= {"m_differ_s": [drawn.choice((*[None] * 6, 0, 7, 8, SKETCH_BYTES * 8 - 1)) for _ in rows]}
     return pa.table({name: pa.array(found[name], wanted.field(name).type) for name in wanted.names}, schema=wanted)
 
 

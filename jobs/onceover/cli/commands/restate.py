@@ -101,4 +101,5 @@ def _describe_row(row: Mapping[str, Any]) -> str:
             f"{name} {json.dumps(was, ensure_ascii=False)} -> {json.dumps(then[name], ensure_ascii=False)}"
             for name, was in now.items()
         )
+        changes = changes or "what a measure is computed of"
     return f"{key}: {changes}" if key else changes

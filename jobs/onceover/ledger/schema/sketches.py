@@ -8,9 +8,10 @@ from onceover.model.measures import SKETCH_COMPONENT_BITS, SKETCH_COMPONENTS
 
 # Each component counts linearly (-m ln(1 - bits / m)); the first that is not too full for it, and those after it, hold
 # one value in 2^n. A load of 2.5 values a bit, 0.918 of the bits, is where the error is the smallest: 0.8 / sqrt(m).
+# It is in the schema that readers may use.
 _FULL: Final = int(SKETCH_COMPONENT_BITS * 0.918)
 TABLES: Final = f"""
-CREATE FUNCTION onceover.estimate_distinct(sketch bit varying) RETURNS bigint
+CREATE FUNCTION aggregates.estimate_distinct(sketch bit varying) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN (
   WITH component AS (
     SELECT n, bit_count(substring(sketch FROM n * {SKETCH_COMPONENT_BITS} + 1 FOR {SKETCH_COMPONENT_BITS})) AS bits
@@ -20,6 +21,6 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN (
     1 - least(bits, {SKETCH_COMPONENT_BITS - 1}) / {SKETCH_COMPONENT_BITS}::double precision)))::bigint
   FROM component, base WHERE component.n >= base.n GROUP BY base.n
 );
-COMMENT ON FUNCTION onceover.estimate_distinct IS
-  'How many values differ, within some 2.5 %, by the column _sketch of an approx_count_distinct, or bit_or of several.';
+COMMENT ON FUNCTION aggregates.estimate_distinct IS
+  'How many values differ, within some 5 %, by the column _sketch of an approx_count_distinct, or bit_or of several.';
 """
