@@ -55,13 +55,16 @@ def test_once_prints_the_ledgers_numbers(run: Any, plant: Any) -> None:
 def test_exporter_serves_until_a_signal(stack: Stack, number: signal.Signals, code: int) -> None:
     with subprocess.Popen([ONCEOVER, "metrics", "--port", "0"], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        line = process.stderr.readline()
-        (where,) = re.findall(r"http://127\.0\.0\.1:\d+/metrics", line)
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(where, timeout=30) as answer:
-            assert b"\nonceover_up 1.0\n" in answer.read()
-        process.send_signal(number)
-        assert process.wait(30) == code
-        assert "Traceback" not in process.stderr.read()
+        try:
+            line = process.stderr.readline()
+            (where,) = re.findall(r"http://127\.0\.0\.1:\d+/metrics", line)
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(where, timeout=30) as answer:
+                assert b"\nonceover_up 1.0\n" in answer.read()
+            process.send_signal(number)
+            assert process.wait(30) == code
+            assert "Traceback" not in process.stderr.read()
+        finally:
+            process.kill()  # else the block's end waits for it for ever
 
 
 @pytest.mark.stack
