@@ -23,7 +23,7 @@ def format_rows(rows: pa.Table) -> bytes:
 
 def _format_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if column.type == pa.binary():
-        return pa.chunked_array([pa.array([f"x{bits.hex()}" for bits in column.to_pylist()], pa.string())])
+        return pa.chunked_array([pa.array([bits and f"x{bits.hex()}" for bits in column.to_pylist()], pa.string())])
     if column.type != pa.string():
         return pc.cast(column, pa.string())
     for plain, written in ESCAPES:

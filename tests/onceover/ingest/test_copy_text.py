@@ -56,6 +56,11 @@ def test_rows_are_a_line_each_whatever_they_hold() -> None:
     assert format_rows(make_table()[:2].select(["window_ms"])) == b"2026-03-01 12:00:00+00\n" * 2
 
 
+def test_sketch_is_written_as_bits_and_null_as_null() -> None:
+    rows = pa.table({"window_ms": [0, 0], "bits": pa.array([b"\x0a\xff", None], pa.binary())})
+    assert format_rows(rows) == b"1970-01-01 00:00:00+00\tx0aff\n1970-01-01 00:00:00+00\t\\N\n"
+
+
 @pytest.mark.stack
 def test_postgres_reads_the_rows_as_they_were(connection: Connection) -> None:
     with connection.transaction():

@@ -11,7 +11,7 @@ from onceover.model.measures import SKETCH_COMPONENT_BITS, SKETCH_COMPONENTS
 # It is in the schema that readers may use.
 _FULL: Final = int(SKETCH_COMPONENT_BITS * 0.918)
 TABLES: Final = f"""
-CREATE FUNCTION aggregates.estimate_distinct(sketch bit varying) RETURNS bigint
+CREATE OR REPLACE FUNCTION aggregates.estimate_distinct(sketch bit varying) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN (
   WITH component AS (
     SELECT n, bit_count(substring(sketch FROM n * {SKETCH_COMPONENT_BITS} + 1 FOR {SKETCH_COMPONENT_BITS})) AS bits
