@@ -8,7 +8,7 @@ from decimal import Decimal
 from psycopg import sql
 
 from onceover.model.contract import Column, Columns, DerivedColumn
-from onceover.model.measures import DISTINCT, RECORD_KEY_LENGTH
+from onceover.model.measures import DISTINCT, RECORD_KEY_LENGTH, SKETCH_TYPE
 
 _MERGE = {
     "count": "coalesce({old}, 0) + coalesce({new}, 0)",
@@ -36,6 +36,12 @@ def define_staged(column: DerivedColumn) -> sql.Composed:
     logical replication leaves them out."""
     parts = [sql.SQL("{}").format(sql.Identifier(part)) for part in column.of.parts]
     return sql.SQL("{} GENERATED ALWAYS AS ({}) STORED").format(define(column), _derive(column, parts))
+
+
+def show(column: Column | DerivedColumn) -> sql.Composed:
+    """Return what a person reads of a column: all of it, or some digits of a sketch's hash, which is a page long."""
+    text = sql.SQL("left(md5({}::text), 8)" if column.type == SKETCH_TYPE else "{}")
+    return text.format(sql.Identifier(column.name))
 
 
 def merge(columns: Columns) -> sql.Composed:

@@ -15,7 +15,7 @@ from datetime import datetime
 from psycopg import sql
 
 from onceover.errors import TerminalError
-from onceover.ledger.aggregate_columns import define, define_staged, merge
+from onceover.ledger.aggregate_columns import define, define_staged, merge, show
 from onceover.ledger.database import Connection
 from onceover.model.contract import Column, Columns, DerivedColumn
 
@@ -248,7 +248,7 @@ class AggregateTable:
         self, connection: Connection, stage: str, starts: Sequence[datetime], most: int
     ) -> dict[datetime, tuple[int, list[str]]]:
         """Return by window how many rows are only in the table (`-`) or only in the stage (`+`), and the first `most`
-        as text. Rows are compared as a multiset without `revision`, NULL keys as equal."""
+        as text, as `show` has it. Rows are compared as a multiset without `revision`, NULL keys as equal."""
         names = sql.SQL(", ").join(map(sql.Identifier, ("window_start", *self.columns.names)))
         rows = connection.execute(
             sql.SQL(
@@ -268,7 +268,7 @@ class AggregateTable:
                 """
             ).format(
                 names=names,
-                own=sql.SQL(", ").join(map(sql.Identifier, self.columns.legible)),
+                own=sql.SQL(", ").join(map(show, (*self.columns.keys, *self.columns.values))),
                 table=self.table,
                 staging=self.staging,
             ),

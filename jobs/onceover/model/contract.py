@@ -203,11 +203,6 @@ class Columns:
         return tuple(column.name for column in (*self.keys, *self.values))
 
     @property
-    def legible(self) -> tuple[str, ...]:
-        """The names of all columns but sketches, whose text is as long as a page."""
-        return tuple(column.name for column in (*self.keys, *self.values) if column.type != SKETCH_TYPE)
-
-    @property
     def shown(self) -> list[str]:
         """The names of the measures that a person reads: without texts and sketches that others are computed of."""
         hidden = {part for each in self.derived if each.of.operation != "avg" for part in each.of.parts}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import uuid
 from collections.abc import Iterator
 
@@ -109,6 +110,16 @@ def test_value_that_is_added_twice_counts_once(connection: Connection, users: Re
     assert users.table.fingerprint(connection, NOON) == proved
     increment(connection, users, SE=range(6))
     assert users.table.fingerprint(connection, NOON) != proved
+
+
+def test_other_bits_of_one_estimate_are_told_apart(connection: Connection, users: RegisteredPipeline) -> None:
+    increment(connection, users, NO=range(20))
+    other = "\t".join([NOON.isoformat(), "NO", f"x{set_bits(range(1, 21)).hex()}"])
+    users.table.stage(connection, BATCH, [other])
+    count, shown = users.table.compare(connection, BATCH, [NOON], 9)[NOON]
+    assert count == 2
+    assert re.sub(r"[0-9a-f]{8}", "HASH", " ".join(shown)) == "- (NO,HASH,21) + (NO,HASH,21)"
+    assert shown[0].removeprefix("-") != shown[1].removeprefix("+")
 
 
 def test_sketches_of_rows_are_one_sketch(connection: Connection, users: RegisteredPipeline) -> None:

@@ -22,5 +22,5 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN (
   FROM component, base WHERE component.n >= base.n GROUP BY base.n
 );
 COMMENT ON FUNCTION aggregates.estimate_distinct IS
-  'How many values differ, within some 5 %, by the column _sketch of an approx_count_distinct, or bit_or of several.';
+  'How many values differ, with a standard error of 5 %, by the column _sketch of an approx_count_distinct, or bit_or.';
 """
