@@ -20,6 +20,7 @@ from onceover.ledger.database import upgrade_schema
 from onceover.spark.session import build
 from onceover_demo.warm import QUICKLY
 from onceover_local.stack import Stack
+from onceover_local.stack.process import wait_for
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +76,8 @@ def lanes(stack: Stack, spark_session: SparkSession) -> Iterator[Callable[..., L
         toml_file.unlink()
     if spark_session:  # None where the jobs bring their own
         scheduler = spark_session.sparkContext._jsc.sc().dagScheduler()
-        assert scheduler.activeQueryToJobs().isEmpty(), "Spark keeps jobs of queries that ended: memory fills up"
+        # Its event loop drops them after the query's end; what it keeps for good fills memory up.
+        wait_for(lambda: scheduler.activeQueryToJobs().isEmpty(), 30, "Spark to drop the jobs of queries that ended")
 
 
 @pytest.fixture
