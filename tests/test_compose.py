@@ -17,7 +17,6 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from onceover.config.airflow import POOL
-from onceover.config.pipeline_tables import StorageTable
 from onceover_local.stack.airflow import AirflowProcess
 from onceover_local.stack.hdfs import DataNode, NameNode
 from onceover_local.stack.jars import ROOTS
@@ -279,25 +278,6 @@ def test_compose_ingest_runs_every_pipeline_and_restarts() -> None:
     assert "./pipelines:/opt/onceover/pipelines:ro" in service["volumes"]
     ours = {name: value for name, value in environment("scheduler").items() if name.startswith("ONCEOVER_")}
     assert environment("ingest").items() >= ours.items()
-
-
-def test_compose_users_of_hdfs_are_in_the_group_of_raw() -> None:
-    mapping = str(environment("namenode")["HDFS-SITE.XML_hadoop.user.group.static.mapping.overrides"])
-    group_of = dict(entry.split("=") for entry in mapping.strip(";").split(";"))
-    users = {str(environment(service)["HADOOP_USER_NAME"]) for service in ("ingest", *AIRFLOW)}
-    assert users == {"ingest", "airflow"}
-    folder = SERVICES["raw-folder"]
-    commands = folder["command"][-1].splitlines()
-    assert commands == [
-        "hdfs dfs -mkdir -p /onceover",
-        "hdfs dfs -chown ingest:onceover /onceover",
-        "hdfs dfs -chmod 775 /onceover",
-    ]
-    assert {group_of[user] for user in (*users, "oncall")} == {"onceover"}
-    assert group_of[folder["user"]] == group_of[SERVICES["namenode"]["user"]] == "supergroup"
-    assert StorageTable().raw_root.startswith("/onceover/")
-    for service in ("ingest", "scheduler"):
-        assert SERVICES[service]["depends_on"]["raw-folder"] == {"condition": "service_completed_successfully"}
 
 
 def test_compose_ports_are_reachable_from_loopback_only() -> None:

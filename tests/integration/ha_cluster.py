@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
+from tests.integration.power import cut_power
 
 from onceover_local.stack.files import format_hadoop_xml, write_whole
 from onceover_local.stack.hdfs import COMMON, DataNode, NameNode
@@ -60,11 +60,7 @@ class Daemon:
 
     def kill(self) -> None:
         """End the process as a power cut does."""
-        pid = self.process.find_pid()
-        assert pid is not None
-        found = psutil.Process(pid)
-        found.kill()
-        found.wait(30)
+        cut_power(self.process)
 
 
 class HaCluster:

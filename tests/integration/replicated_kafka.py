@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from tests.integration.cut_logs import is_led
+from tests.integration.power import cut_power
 
 from onceover_local.stack.kafka import Kafka
 from onceover_local.stack.place import Place
@@ -74,11 +74,7 @@ class Member(Kafka):
 
     def kill(self) -> None:
         """End the process as a power cut does."""
-        pid = self.process.find_pid()
-        assert pid is not None
-        found = psutil.Process(pid)
-        found.kill()
-        found.wait(30)
+        cut_power(self.process)
 
 
 @dataclass(frozen=True)

@@ -100,33 +100,23 @@ def test_namenode_killed_in_mid_append_costs_no_record(lanes: Lanes, jobs: Jobs,
 @pytest.mark.largest
 @pytest.mark.usefixtures("protocol")
 def test_namenode_killed_in_mid_repair_publishes_once(lanes: Lanes, jobs: Jobs, cluster: HaCluster) -> None:
-    lane = land(lanes, jobs)
-    spoil_rows(lane)
-    request_id = lane.detect(minutes(0, 10), force=True).request_id
+    lane, request_id = land_spoiled(lanes, jobs)
     with fail_over(cluster, *cluster.datanodes) as is_waiting:
         repair = start_repair(lane, jobs, request_id)
         wait_for(is_waiting, PATIENCE, "the repair to read raw")
-    end_well(repair, lambda: start_repair(lane, jobs, request_id))
-    cluster.wait_for_active()
-    assert list_failed(lane, request_id) == ()
-    require_counted(lane, jobs)
+    require_published(lane, jobs, cluster, repair, request_id)
 
 
 @pytest.mark.largest
 @pytest.mark.usefixtures("protocol")
 @pytest.mark.parametrize("step", RepairStep)
 def test_repair_whose_namenode_is_gone_goes_on(lanes: Lanes, jobs: Jobs, cluster: HaCluster, step: RepairStep) -> None:
-    lane = land(lanes, jobs)
-    spoil_rows(lane)
-    request_id = lane.detect(minutes(0, 10), force=True).request_id
+    lane, request_id = land_spoiled(lanes, jobs)
     repair = start_repair(lane, jobs, request_id, stop_after=step)
     repair.wait_until_held(PATIENCE)
     kill_active(cluster)
     repair.resume()
-    end_well(repair, lambda: start_repair(lane, jobs, request_id))
-    cluster.wait_for_active()
-    assert list_failed(lane, request_id) == ()
-    require_counted(lane, jobs)
+    require_published(lane, jobs, cluster, repair, request_id)
 
 
 @pytest.mark.largest
@@ -199,6 +189,13 @@ def land(lanes: Lanes, jobs: Jobs) -> Lane:
     return lane
 
 
+def land_spoiled(lanes: Lanes, jobs: Jobs) -> tuple[Lane, int | None]:
+    """Return such a lane with wrong rows, and the request of their repair."""
+    lane = land(lanes, jobs)
+    spoil_rows(lane)
+    return lane, lane.detect(minutes(0, 10), force=True).request_id
+
+
 def produce(lane: Lane, numbers: range) -> None:
     lane.produce([event(n % 10, amount=n) for n in numbers])
 
@@ -244,6 +241,16 @@ def end_well(job: SupervisedJob, again: Callable[[], SupervisedJob] | None = Non
     if again is not None and job.wait(PATIENCE) == TransientError.exit_code:
         job = again()
     assert job.wait(PATIENCE) == 0, job.read_log()
+
+
+def require_published(
+    lane: Lane, jobs: Jobs, cluster: HaCluster, repair: SupervisedJob, request_id: int | None
+) -> None:
+    """Require that the repair ends well, has published its windows, and each record counts once."""
+    end_well(repair, lambda: start_repair(lane, jobs, request_id))
+    cluster.wait_for_active()
+    assert list_failed(lane, request_id) == ()
+    require_counted(lane, jobs)
 
 
 def list_failed(lane: Lane, request_id: int | None) -> tuple[object, ...]:

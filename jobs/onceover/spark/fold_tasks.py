@@ -126,14 +126,15 @@ def make_batches(windows: Iterable[GroupedWindows], grouping: Grouping) -> Itera
         whole = pa.concat_tables([*waiting, pa.Table.from_pylist([summary], schema)])
         return _cut(whole, _BATCH)
 
-    rows = 0
+    rows = size = 0
     for found, groups in windows:
         outcomes |= found
         waiting.append(groups.add_column(1, SUMMARY, pa.nulls(len(groups), pa.binary())))
         rows += len(found) + len(groups)
-        if rows >= _BATCH or sum(table.nbytes for table in waiting) >= _BATCH_BYTES:
+        size += groups.nbytes
+        if rows >= _BATCH or size >= _BATCH_BYTES:
             yield from take()
-            waiting, outcomes, rows = [], {}, 0
+            waiting, outcomes, rows, size = [], {}, 0, 0
     if outcomes:
         yield from take()
 
