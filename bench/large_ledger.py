@@ -219,8 +219,10 @@ _STATEMENTS = (
     WHERE pipeline = %(name)s
     """,
     """
-    INSERT INTO onceover."window" (pipeline, window_start, window_end, version, records, high1, low1, high2, low2)
+    INSERT INTO onceover."window" (pipeline, window_start, window_end, day, version, records, high1, low1, high2,
+      low2)
     SELECT %(name)s, window_start, window_start + %(minutes)s * interval '1 minute',
+      (window_start AT TIME ZONE 'UTC')::date,
       2 * count(*) + extract(epoch FROM window_start)::bigint / 60 %% 37, sum(records),
       sum(high1), sum(low1), sum(high2), sum(low2)
     FROM onceover.landing WHERE pipeline = %(name)s GROUP BY window_start

@@ -205,8 +205,9 @@ _STATEMENTS = (
     """,
     # Each batch that touched a window counted twice: its increment, and its landing.
     f"""
-    INSERT INTO onceover."window" (pipeline, window_start, window_end, version, oldest_record, {_DIGEST})
+    INSERT INTO onceover."window" (pipeline, window_start, window_end, day, version, oldest_record, {_DIGEST})
     SELECT %(name)s, {_MOMENT.format("w * %(size)s")}, {_MOMENT.format("(w + 1) * %(size)s")},
+      ({_MOMENT.format("w * %(size)s")} AT TIME ZONE 'UTC')::date,
       2 * %(size)s * CASE WHEN w < %(windows)s - 1 THEN 2 ELSE 1 END, {_MOMENT.format("w * %(size)s")}, {_SUMS}
     FROM part GROUP BY w
     """,

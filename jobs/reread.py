@@ -8,7 +8,6 @@ from onceover.context import open_pipeline
 from onceover.entrypoint import make_parser, run
 from onceover.model.dag_run import DagRun
 from onceover.model.json_text import to_json
-from onceover.model.window import parse_window
 from onceover.repair.read_again import plan_reread, request_reread
 from onceover.spark.session import open_session
 
@@ -26,7 +25,7 @@ def main(arguments: Sequence[str]) -> None:
     request_id = None
     with open_pipeline(chosen.pipeline, "reread") as context:
         registered = context.require_same_contract()
-        window = parse_window(chosen.window, registered.contract.window_minutes)
+        window = registered.windowing.parse_window(chosen.window)
         with open_session(f"onceover reread {registered.name}", is_brief=True) as spark:
             plan = plan_reread(spark, context, registered, window)
             if chosen.why:

@@ -11,6 +11,7 @@ from onceover.config.mistakes import suggest_name
 from onceover.errors import UsageError
 from onceover.model.reason import clean_reason
 from onceover.model.window import WindowRange
+from onceover.model.windowing import Windowing
 from onceover_airflow.windows import NO_INTERVAL, DataInterval, parse_range
 
 _T = TypeVar("_T")
@@ -30,7 +31,7 @@ class RunRequest:
 
     @classmethod
     def from_run(
-        cls, params: Mapping[str, Any], interval: DataInterval, *, minutes: int, reason_needed: bool
+        cls, params: Mapping[str, Any], interval: DataInterval, *, windowing: Windowing, reason_needed: bool
     ) -> RunRequest:
         """Parse a run's params and data interval. Airflow has checked the form; a conf may still hold anything. Raises
         UsageError."""
@@ -38,14 +39,14 @@ class RunRequest:
         reason = read_reason(params)
         if reason_needed and reason is None and not dry_run:
             raise UsageError("a repair needs a reason, which is kept with it; give 'reason', or tick 'dry_run'")
-        window_range = choose_range(params, minutes, interval)
+        window_range = choose_range(params, windowing, interval)
         return cls(window_range, reason, read_flag(params, "force"), dry_run, _token(params))
 
 
-def choose_range(params: Mapping[str, Any], minutes: int, interval: DataInterval = NO_INTERVAL) -> WindowRange:
+def choose_range(params: Mapping[str, Any], windowing: Windowing, interval: DataInterval = NO_INTERVAL) -> WindowRange:
     """Return the range that the form names, else the data interval. Raise UsageError without either, and for a
     malformed one."""
-    return parse_range(_text(params, "from"), _text(params, "to"), interval, minutes=minutes)
+    return parse_range(_text(params, "from"), _text(params, "to"), interval, windowing=windowing)
 
 
 def refuse_unknown_keys(conf: Mapping[str, Any], known: Iterable[str]) -> None:

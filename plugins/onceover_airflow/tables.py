@@ -32,7 +32,7 @@ def evidence_table(windows: Sequence[Mapping[str, Any]]) -> str:
     return format_table(
         [
             {
-                "window": each["window"],
+                "window": each["window"] + (f" ({each['local']})" if each.get("local") else ""),
                 "finding": finding["kind"],
                 "evidence": _cut(_shown({name: held for name, held in finding.items() if name != "kind"})),
             }

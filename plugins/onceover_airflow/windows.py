@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from onceover.errors import UsageError
 from onceover.model.window import WindowRange
+from onceover.model.windowing import Windowing
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,11 @@ class DataInterval:
 NO_INTERVAL = DataInterval(None, None)
 
 
-def parse_range(start: str | None, end: str | None, interval: DataInterval, *, minutes: int) -> WindowRange:
+def parse_range(start: str | None, end: str | None, interval: DataInterval, *, windowing: Windowing) -> WindowRange:
     """Return whole windows `[start, end)` in UTC, aligned. Raises UsageError for any other range, also for one that
     lacks a bound: half a range is a mistake, not a range without an end."""
     if start is not None and end is not None:
-        return WindowRange.parse(start, end, minutes)
+        return windowing.parse_range(start, end)
     if start is not None or end is not None:
         missing = "from" if start is None else "to"
         raise UsageError(f"{missing!r} is missing; give 'from' (inclusive) and 'to' (exclusive) like 2013-01-01T05:00Z")
@@ -42,7 +43,9 @@ def parse_range(start: str | None, end: str | None, interval: DataInterval, *, m
             "this run names no windows: it has neither 'from' and 'to' nor a data interval; trigger it with both "
             "times, or start a backfill"
         )
-    return WindowRange(_utc(interval.start), _utc(interval.end), minutes)
+    bounds = _utc(interval.start), _utc(interval.end)
+    # Days of Airflow are days of UTC, whose midnights may begin no window of a zone.
+    return windowing.find_range(*bounds) if windowing.zone else windowing.span(*bounds)
 
 
 def _utc(moment: datetime | None) -> datetime:

@@ -19,7 +19,8 @@ from onceover.errors import UnreachableError
 from onceover.ledger import announcements
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
-from onceover.model.window import Window, WindowRange
+from onceover.model.window import WindowRange, from_ms
+from onceover.model.windowing import Windowing
 from onceover.repair import confirmation, range_outcome
 from onceover.repair.confirmation import Confirmation
 from onceover.repair.range_outcome import RangeOutcome
@@ -27,7 +28,7 @@ from onceover.repair.range_outcome import RangeOutcome
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag
 
-WINDOW = Window.at(datetime(2013, 1, 1, 5, tzinfo=UTC), 60)
+WINDOW = Windowing(60).window_at(datetime(2013, 1, 1, 5, tzinfo=UTC))
 
 
 DUPLICATED = Finding(Kind.DUPLICATED, {"landings": [1, 2]})
@@ -74,7 +75,10 @@ class Library:
 
     def plan_repair(self, context: PipelineContext, *, window_range: WindowRange, force: bool) -> RepairPlan:
         self.planned.append(context.name)
-        planned = tuple(PlannedRepair(each, (DUPLICATED,), 1200, 99000, 1150, 1100, 4) for each in window_range)
+        planned = tuple(
+            PlannedRepair(Windowing(60).window_at(from_ms(each)), (DUPLICATED,), 1200, 99000, 1150, 1100, 4)
+            for each in Windowing(60).list_starts(window_range.start, window_range.end)
+        )
         return RepairPlan(context.name, planned, 2)
 
     def confirm(self, context: PipelineContext, request_id: int) -> Confirmation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import cycle, islice
 from random import Random
 
@@ -139,7 +139,7 @@ def test_hostile_key_comes_back_from_a_kept_revision(
     connection: Connection, registered: RegisteredPipeline, count: int
 ) -> None:
     table = registered.table
-    insert_windows(connection, registered.name, table, {NOON: NOON + timedelta(minutes=table.window_minutes)})
+    insert_windows(connection, registered.name, table, {NOON: table.windowing.window_at(NOON).end})
     proved: Rows = {}
     for first, keys in draw_keys(count):
         before, proved = proved, keys

@@ -18,7 +18,8 @@ from onceover.config.pipelines import find_file, names
 from onceover.errors import UsageError
 from onceover.model.offsets import parse_range
 from onceover.model.reason import REASON_LENGTH, clean_reason
-from onceover.model.window import WindowRange, parse_moment, parse_window
+from onceover.model.window import parse_moment
+from onceover.model.windowing import Windowing
 from onceover_airflow.run_request import RunRequest, chosen_name
 from onceover_airflow.windows import DataInterval
 
@@ -51,7 +52,7 @@ def test_request_of_hostile_fields_is_refused_in_one_line(tmp_path: Path, count:
         needed = random.random() < 0.5
         interval = random.choice(INTERVALS)
         wrong = explain_refusal(
-            lambda: made.append(RunRequest.from_run(params, interval, minutes=60, reason_needed=needed))
+            lambda: made.append(RunRequest.from_run(params, interval, windowing=Windowing(60), reason_needed=needed))
         )
         for request in made:
             reason = params["reason"]
@@ -69,9 +70,10 @@ def test_hostile_text_is_refused_in_one_line(tmp_path: Path, count: int) -> None
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "pipelines" / "things.toml").touch()
     doors: tuple[Callable[[str], object], ...] = (
-        parse_moment, lambda text: parse_window(text, 60), parse_range, parse_duration, clean_reason,
-        lambda text: WindowRange.parse(text, "2013-01-01T06:00Z", 60), lambda text: find_file(text, tmp_path),
-        lambda text: WindowRange.parse("2013-01-01T05:00Z", text, 60), lambda text: require_reason(text, "a repair"),
+        parse_moment, lambda text: Windowing(60).parse_window(text), parse_range, parse_duration, clean_reason,
+        lambda text: Windowing(60).parse_range(text, "2013-01-01T06:00Z"), lambda text: find_file(text, tmp_path),
+        lambda text: Windowing(60).parse_range("2013-01-01T05:00Z", text),
+        lambda text: require_reason(text, "a repair"),
     )  # fmt: skip
 
     def attempt(number: int) -> str | None:

@@ -41,7 +41,8 @@ from onceover.lines.escapes import CorruptLineError
 from onceover.lines.line_format import Line, decode
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
-from onceover.model.window import Window, WindowRange, format_moment
+from onceover.model.window import WindowRange, format_moment
+from onceover.model.windowing import Windowing
 from onceover.offset_stores.admin import set_offsets
 from onceover.raw.layout import Layout
 from onceover.raw.store import RawStore, open_store
@@ -155,7 +156,7 @@ class Lane:
     def reread(self, minute: float) -> tuple[RereadPlan, Confirmation | None]:
         """Do as `onceover reread` does, on this process's session."""
         with self.open() as context:
-            pipeline, window = context.read_registration(), Window.at(moment(minute), 5)
+            pipeline, window = context.read_registration(), Windowing(5).window_at(moment(minute))
             plan = plan_reread(self.spark, context, pipeline, window)
             request_id, plan = request_reread(self.spark, context, pipeline, plan, "test", "a test")
         return plan, None if request_id is None else self.repair(request_id)

@@ -25,7 +25,7 @@ from onceover_local.stack.process import wait_for
 
 
 def minutes(start: float, end: float) -> WindowRange:
-    return WindowRange(moment(start), moment(end), 5)
+    return WindowRange(moment(start), moment(end))
 
 
 def replay(lane: Lane) -> None:

@@ -15,12 +15,12 @@ from tests.integration.page_visits import FOLLOWED_MS, Visit, repair_on_page
 
 from onceover.config.endpoints import address
 from onceover.ledger.takings import list_takings, take_windows
-from onceover.model.window import WindowRange
+from onceover.model.windowing import Windowing
 from onceover_local.airflow_rest import AirflowRest, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.rare]
 
-ONE = WindowRange.parse(FIRST, "2026-03-01T12:05Z", 5)
+ONE = Windowing(5).parse_range(FIRST, "2026-03-01T12:05Z")
 
 
 def follow(visit: Visit, button: str, *, sure: bool = False) -> Locator:

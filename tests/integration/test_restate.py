@@ -267,7 +267,7 @@ def test_dag_restates_what_its_dry_run_showed(lanes: Lanes, airflow: AirflowRest
 
 @pytest.mark.largest
 def test_a_year_of_hours_is_restated(lanes: Lanes, caplog: pytest.LogCaptureFixture) -> None:
-    lane, year = lanes(minutes=60), WindowRange(moment(0), moment(60 * 8_760), 60)
+    lane, year = lanes(minutes=60), WindowRange(moment(0), moment(60 * 8_760))
     lane.produce([event(60 * hour + n, amount=n) for hour in range(8_760) for n in (0, 7)])
     lane.ingest()
     lane.detect()

@@ -15,6 +15,7 @@ from onceover.errors import FencedError, TerminalError, UnreachableError, UsageE
 from onceover.ledger import drivers, expiries, frontiers
 from onceover.ledger.certificates import read_certificate
 from onceover.model.window import WindowRange
+from onceover.model.windowing import Windowing
 from onceover.repair import revisions
 from onceover.retention import removal
 from onceover.retention.removal import carry_out
@@ -58,7 +59,7 @@ def change_noon(lane: Lane) -> None:
 
 
 def make_hour() -> WindowRange:
-    return WindowRange.parse("2026-03-01T12:00Z", "2026-03-01T13:00Z", 5)
+    return Windowing(5).parse_range("2026-03-01T12:00Z", "2026-03-01T13:00Z")
 
 
 def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
@@ -99,7 +100,7 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
         with pytest.raises(UsageError, match="has expired"):
             revisions.restore_revision(ledger, lane.registered(), NOON, None, "me", "why")
     with pytest.raises(UsageError, match="cannot be repaired"):
-        lane.detect(WindowRange.parse("2026-03-01T12:00Z", "2026-03-01T12:10Z", 5), force=True)
+        lane.detect(Windowing(5).parse_range("2026-03-01T12:00Z", "2026-03-01T12:10Z"), force=True)
     assert len(lane.detect(make_hour(), force=True).failed) == 1, "of a range that reaches back there, the rest"
     assert "Its raw has expired" in lane.explain_text(0)
     audited = lane.audit()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onceover.errors import UsageError
+from onceover.model.windowing import Windowing
 from onceover_airflow.run_request import RunRequest, chosen_name
 from onceover_airflow.windows import DataInterval
 
@@ -13,7 +14,7 @@ TIMES = {"from": "2013-01-05T05:00Z", "to": "2013-01-05T07:00Z"}
 
 def request(params: dict[str, object], reason_needed: bool = True) -> RunRequest:
     interval = DataInterval(None, None)
-    return RunRequest.from_run({**TIMES, **params}, interval, minutes=60, reason_needed=reason_needed)
+    return RunRequest.from_run({**TIMES, **params}, interval, windowing=Windowing(60), reason_needed=reason_needed)
 
 
 def test_reason_is_kept_as_one_line() -> None:

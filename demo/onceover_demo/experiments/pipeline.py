@@ -113,7 +113,7 @@ class Trial:
     def repair(self) -> detecting.Detection:
         """Detect, rebuild the failed windows and confirm. Returns the detection."""
         start = from_ms(NOON_MS)
-        window_range = WindowRange(start, start + timedelta(minutes=10), 5)
+        window_range = WindowRange(start, start + timedelta(minutes=10))
         with open_pipeline(self.name, "experiments") as context:
             detection = detecting.detect(context, who="experiment", why="an experiment", window_range=window_range)
             if detection.request_id is not None:

@@ -29,6 +29,7 @@ from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
 from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
 from onceover.spark.source import read_ranges
+from onceover.spark.windowing import find_window
 
 _LINE = ("intact", "event_ms", *ID_COLUMNS, "leader_epoch", "kafka_timestamp", "key", "headers", "value", *HALVES)
 
@@ -87,8 +88,7 @@ def read_raw(
     Returns None for no file. What was appended after they were listed is not read."""
     if not files:
         return None
-    length = F.lit(contracts.newest.window_minutes * 60_000)
-    of_line = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE))
+    of_line = F.coalesce(find_window(contracts.newest.windowing), F.lit(QUARANTINE))
     read = read_raw_lines(spark, address, files, *_LINE).where(F.col("intact") & (of_line == F.col("window_ms")))
     records = (
         read.drop("event_ms")
@@ -141,8 +141,7 @@ def hold(sides: Sequence[DataFrame], low: int | None, high: int | None) -> DataF
 
 def select_held(records: DataFrame, contracts: Contracts, *, in_kafka: bool, file_ms: Column) -> DataFrame:
     """Return the columns that both sides share."""
-    length = F.lit(contracts.newest.window_minutes * 60_000)
-    window_ms = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE))
+    window_ms = F.coalesce(find_window(contracts.newest.windowing), F.lit(QUARANTINE))
     inputs = [name for name in records.columns if name.startswith(("k_", "m_"))]
     return records.select(
         *ID_COLUMNS,

@@ -56,7 +56,7 @@ def preview_restatement(
     """
     if audit.start is None or audit.end is None:
         raise ValueError(f"audit {audit.audit_id} names no range")
-    window_range = WindowRange(audit.start, audit.end, registered.contract.window_minutes)
+    window_range = WindowRange(audit.start, audit.end)
     token = require_restatable(context, registered, window_range)
     context.require_schemas()
     planned = Restatement(

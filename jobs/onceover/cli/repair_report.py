@@ -72,8 +72,9 @@ class Result:
 def describe_planned(plan: RepairPlan) -> Iterator[Part]:
     """Yield what a repair would do, and how to have exactly that done."""
     yield Table(
-        plan.windows, "window", ">lines", (">bytes", lambda row: decimal(row.bytes)), ">counted",
-        (">in raw", "distinct"), (">change", lambda row: None if row.change is None else f"{row.change:+,}"),
+        plan.windows, ("window", lambda row: row.window.shown), ">lines", (">bytes", lambda row: decimal(row.bytes)),
+        ">counted", (">in raw", "distinct"),
+        (">change", lambda row: None if row.change is None else f"{row.change:+,}"),
         ("findings", lambda row: _format_kinds(row.findings)), most=None,
     )  # fmt: skip
     yield from describe_plan(plan.totals, plan.changing)
@@ -91,8 +92,9 @@ def describe_result(result: Result) -> Iterator[Part]:
         troubled = {window: outcome for window, outcome in outcomes.items() if outcome[0] != "confirmed"}
         shown = outcomes if len(outcomes) <= _MAX_ROWS else troubled
         findings = {str(each.window): _format_kinds(each.findings) for each in seen.failed}
+        names = {str(each.window): each.window.shown for each in seen.failed}
         yield Table(
-            [(window, state, findings[window] + (f": {why}" if why else "")) for window, (state, why) in shown.items()],
+            [(names[at], state, findings[at] + (f": {why}" if why else "")) for at, (state, why) in shown.items()],
             ("window", 0), ("outcome", 1), ("findings", 2), most=None,
         )  # fmt: skip
         line = f"{judged}, {len(outcomes) - len(troubled)} repaired and confirmed"

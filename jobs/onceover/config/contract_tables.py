@@ -5,17 +5,19 @@ from __future__ import annotations
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
 
-from onceover.config.table_rules import DAY, TABLE, Count, Text, read_duration, require_one_of, wrong
+from onceover.config.table_rules import DAY, MINUTE, TABLE, Count, Text, read_duration, require_one_of, wrong
+from onceover.config.zones import list_zones, read_changes
 from onceover.model.contract import BASE64, COMPRESSIONS, SCHEMA_FORMATS, WIRE_FORMATS
 from onceover.model.measures import OPERATIONS, SKIPPED, Derived, Measure, split_measure
 from onceover.model.pipeline import NAME, NAME_RULE
-from onceover.model.window import DAY_MINUTES, is_window_length
+from onceover.model.windowing import DAY_MINUTES, is_window_length
 
 MAX_KEYS = 16  # with the window's start they make one index row of PostgreSQL
 _TAKEN = frozenset(
@@ -35,11 +37,36 @@ FOLDER = "\0folder"
 """The key of the TOML's folder in a validation's context, which no TOML has."""
 
 
-def _check_window_length(minutes: int) -> int:
+def _check_window_length(minutes: int | None, info: ValidationInfo) -> int:
+    """Return the minutes of `window`, which the table may have instead."""
+    length = info.data.get("window")
+    if minutes is None:
+        if length is None:
+            raise wrong("missing", 'write window_minutes = 5, or window = "1d" with a window_zone')
+        return int(length) // MINUTE
+    if length is not None:
+        raise wrong("window is given too", "leave one of the two out")
     if not is_window_length(minutes):
         near = min((m for m in range(1, DAY_MINUTES + 1) if is_window_length(m)), key=lambda m: abs(m - minutes))
         raise wrong(f"{minutes} does not divide a day of {DAY_MINUTES} minutes", f"take {near}")
     return minutes
+
+
+def _check_window(length: int | None) -> int | None:
+    if length is not None and (length % MINUTE or not is_window_length(length // MINUTE)):
+        raise wrong("does not divide a day into whole minutes", 'take one such as "1d", "6h", "1h" or "15m"')
+    return length
+
+
+def _read_zone(name: str, info: ValidationInfo) -> str:
+    if info.data.get("window") is None and "window" in info.data:
+        raise wrong("window_minutes are those of UTC", 'write window = "1d" in their place')
+    try:
+        read_changes(name)
+    except LookupError as error:
+        close = get_close_matches(name, list_zones(), n=1)
+        raise wrong(str(error), f"did you mean {close[0]}?" if close else "take one such as Europe/Berlin") from None
+    return name
 
 
 def _require_fields(fields: Collection[str] | None, info: ValidationInfo) -> Collection[str]:
@@ -208,9 +235,13 @@ class CsvTable:
 @dataclass(config=TABLE)
 class ContractTable:
     topic: Topic
-    window_minutes: Annotated[Count, AfterValidator(_check_window_length)]
     event_time: Annotated[Text, Field(description="write SQL such as to_timestamp(value.at)")]
     measures: Measures
+    window: Annotated[int | None, AfterValidator(_check_window), read_duration("1m")] = None
+    window_minutes: Annotated[Count | None, AfterValidator(_check_window_length)] = Field(
+        default=None, validate_default=True
+    )
+    window_zone: Annotated[Text | None, AfterValidator(_read_zone)] = None
     format: Annotated[Text, require_one_of(("json", "csv", *sorted(SCHEMA_FORMATS), "text", "binary"))] = "json"
     compression: Annotated[Text, require_one_of(COMPRESSIONS)] = "none"
     wire_format: Annotated[Text, require_one_of(WIRE_FORMATS)] = "none"

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from onceover.config.duration import DURATION_RULE, parse_duration
 from onceover.config.mistakes import suggest_name
 
-SECOND, HOUR, DAY = 1_000, 3_600_000, 86_400_000
+SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 TABLE = ConfigDict(extra="forbid", alias_generator=lambda name: name.removesuffix("_ms"))
 
 

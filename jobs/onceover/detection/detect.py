@@ -44,11 +44,8 @@ class FailedWindow:
     findings: tuple[Finding, ...]
 
     def as_dict(self) -> dict[str, object]:
-        return {
-            "window": self.window,
-            "end": self.window.end,
-            "findings": self.findings,
-        }
+        local = {"local": self.window.local} if self.window.local else {}
+        return {"window": self.window, "end": self.window.end, **local, "findings": self.findings}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +172,7 @@ def detect(
         judged=len(judged.judgements),
         certified=len(certified),
         failed=tuple(
-            FailedWindow(Window.at(start, registered.contract.window_minutes), findings)
-            for start, findings in sorted(failed.items())
+            FailedWindow(registered.windowing.window_at(start), findings) for start, findings in sorted(failed.items())
         ),
         waiting=judged.changing + len(failed) - (0 if queued is not None else len(free)),
         blocked=len(judged.ledger.blocked),

@@ -8,7 +8,6 @@ from onceover.context import PipelineContext
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.increments import insert_windows
 from onceover.ledger.windows import count_files_by_day, list_known_starts
-from onceover.model.window import Window, floor
 
 
 def register_unknown_files(
@@ -22,10 +21,10 @@ def register_unknown_files(
     on_hdfs = context.files.count_by_day()
     known = count_files_by_day(context.ledger, registered.name)
     days = [day for day, number in sorted(on_hdfs.items()) if every or number > known.get(day, 0)]
-    minutes = registered.contract.window_minutes
-    starts = {start for day in days for start in _list_starts(context, day) if floor(start, minutes) == start}
+    windowing = registered.windowing
+    starts = {start for day in days for start in _list_starts(context, day) if windowing.is_start(start)}
     unknown = sorted(starts - set(list_known_starts(context.ledger, registered.name, sorted(starts))))
-    ends = {start: Window.at(start, minutes).end for start in unknown}
+    ends = {start: windowing.window_at(start).end for start in unknown}
     insert_windows(context.ledger, registered.name, registered.table, ends)
     return unknown
 

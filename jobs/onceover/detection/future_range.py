@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError
 from onceover.ledger.windows import read_last_end
-from onceover.model.window import Window, WindowRange, floor, parse_window
+from onceover.model.window import Window, WindowRange
 
 
 def reject_future_range(context: PipelineContext, requested: WindowRange) -> WindowRange:
@@ -22,8 +22,8 @@ def reject_future_range(context: PipelineContext, requested: WindowRange) -> Win
 
 def resolve_window(context: PipelineContext, text: str) -> Window:
     """Return the window by its typed start. Raises UsageError for a time at which no window starts, or a future one."""
-    window = parse_window(text, context.pipeline.contract.window_minutes)
-    reject_future_range(context, WindowRange(window.start, window.end, window.minutes))
+    window = context.pipeline.contract.windowing.parse_window(text)
+    reject_future_range(context, WindowRange(window.start, window.end))
     return window
 
 
@@ -31,7 +31,7 @@ def cut_future_range(context: PipelineContext, requested: WindowRange) -> Window
     """Return the range without the windows that end in the future, unless the ledger has windows there.
 
     Raises UsageError if it begins there: that is a typing error."""
-    newest = floor(_find_newest(context, requested), requested.minutes)
+    newest = context.pipeline.contract.windowing.floor(_find_newest(context, requested))
     if requested.start < newest < requested.end:
         return replace(requested, end=newest)
     return requested.require_end_by(newest)

@@ -119,10 +119,10 @@ def plan_repair(
         count_landed_lines(connection, registered.name, starts),
         count_distinct_records(connection, registered.name, starts),
     )
-    minutes = registered.contract.window_minutes
+    windowing = registered.windowing
     rebuilt = tuple(
         PlannedRepair(
-            window=Window.at(j.evidence.window_start, minutes),
+            window=windowing.window_at(j.evidence.window_start),
             findings=j.findings,
             lines=lines.get(j.evidence.window_start, 0),
             bytes=j.file_length or 0,

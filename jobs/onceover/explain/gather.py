@@ -146,7 +146,7 @@ def _find_lost_schema(context: PipelineContext) -> str | None:
 def _judge(
     context: PipelineContext, window: Window
 ) -> tuple[tuple[Finding, ...] | None, str | None, int | None, bool, tuple[Finding, ...]]:
-    only = WindowRange(window.start, window.end, window.minutes)
+    only = WindowRange(window.start, window.end)
     try:
         context.root.require_same_store()
         context.files.read_lengths([])

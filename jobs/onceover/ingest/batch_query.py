@@ -52,13 +52,13 @@ class BatchQuery:
         *,
         released: bool = False,
     ) -> None:
-        self.contract, self.generation, self.quarantine_day = registered.contract, generation, read_day()
+        self.generation, self.quarantine_day = generation, read_day()
+        self.contract, self.windowing = registered.contract, registered.windowing
         types = analyze_contract(spark, registered.contract).types
         grouping = make_grouping(registered.contract, types, {"window_ms": LongType()})
         texts = {name: name if isinstance(kind, _SAME_TEXT) else f"t_{name}" for name, kind in types.items()}
         name = name_contract(registered.contract, registered.contract_version, released=released)
-        length = registered.contract.window_minutes * 60_000
-        framing = Framing(name, length, texts, grouping, max(1, MAX_WINDOWS // tasks))
+        framing = Framing(name, self.windowing.pieces, texts, grouping, max(1, MAX_WINDOWS // tasks))
         placed = self._place(
             records.transform(interpret(registered.contract, registered.list_poison(), schemas)), types, texts, only
         )
@@ -89,7 +89,7 @@ class BatchQuery:
         is_end = F.col("offset") == END_OFFSET
         if only is not None:
             start = to_ms(only)
-            end = start + self.contract.window_minutes * 60_000
+            end = to_ms(self.windowing.window_at(only).end)
             records = records.where(is_end | ((F.col("event_ms") >= start) & (F.col("event_ms") < end)))
         records = records.withColumn("event_ms", F.when(is_end, SHARD_END).otherwise(F.col("event_ms")))
         written = [F.col(name).cast("string").alias(text) for name, text in texts.items() if text != name]

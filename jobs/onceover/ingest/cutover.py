@@ -18,11 +18,13 @@ from onceover.ledger.catalog import RegisteredPipeline, keep_contract, require_i
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, as_driver, require_epoch
 from onceover.ledger.read_again import list_wanted
+from onceover.ledger.windows import list_spans
 from onceover.lines.contract_names import name_contract
 from onceover.model.contract import Columns, Contract
 from onceover.model.contract_changes import list_added_measures, list_changed_parts, list_refused_changes
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
+from onceover.model.window import format_moment
 from onceover.raw.contract_files import explain_unknown_files, read_contracts
 
 _OWNER = "onceover pipelines migrate"
@@ -67,7 +69,7 @@ def migrate_contract(context: PipelineContext, check: Check, who: str, why: str,
     version, old, new = registered.contract_version, registered.contract, pipeline.contract
     if old.fingerprint() == new.fingerprint():
         return Migration(pipeline.name, version, version)
-    _refuse(pipeline.name, list_refused_changes(old, new))
+    _refuse(pipeline.name, [*list_refused_changes(old, new), *_list_moved_windows(ledger, pipeline)])
     found = _find_cutovers(context, registered)
     columns, retyped = check(old, new)
     _refuse(pipeline.name, retyped)
@@ -99,6 +101,15 @@ def _find_cutovers(context: PipelineContext, registered: RegisteredPipeline) -> 
         names = [f"{name_contract(contract, n)}.json" for n, contract in enumerate(kept, 1) if contract not in known]
         raise UsageError(explain_unknown_files(layout, names))
     return {source: at[version] for source, at in sorted(beside.cutovers.at.items()) if version in at}
+
+
+def _list_moved_windows(connection: Connection, pipeline: Pipeline) -> list[str]:
+    """Say which windows of the ledger would begin or end elsewhere by other data of their zone, the first of them."""
+    windowing = pipeline.contract.windowing
+    for start, end in list_spans(connection, pipeline.name) if windowing.zone else ():
+        if not windowing.is_start(start) or windowing.window_at(start).end != end:
+            return [f"by this machine's package tzdata, window {format_moment(start)} is another"]
+    return []
 
 
 def _refuse(name: str, what: list[str]) -> None:

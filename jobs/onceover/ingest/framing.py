@@ -21,6 +21,7 @@ from onceover.lines.dedup import mark_changes
 from onceover.lines.digest_sums import count_groups
 from onceover.lines.frame import add_value, frame_content
 from onceover.lines.grouping import Grouping
+from onceover.model.windowing import Pieces
 from onceover.spark.python_worker import freeze_modules
 
 PLACED: Final = ("kafka_partition", "leader_epoch", "head", "value", "event_ms", "reason")
@@ -53,12 +54,12 @@ MAX_WINDOWS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """What a batch's lines have in common: the contract's name, the length of its windows in ms, and by name of each
+    """What a batch's lines have in common: the contract's name, where its windows begin, and by name of each
     key and measure the column with its text. `grouping` groups keys and measures, by `window_ms` too. A task takes
     `most_windows`."""
 
     contract: str
-    length_ms: int
+    pieces: Pieces
     texts: dict[str, str]
     grouping: Grouping
     most_windows: int
@@ -137,7 +138,7 @@ def hash_text(text: bytes | memoryview | pa.Buffer) -> int:
 
 def _frame(batch: pa.RecordBatch, framing: Framing, waiting: _Waiting) -> None:
     event_ms = batch.column("event_ms").fill_null(QUARANTINE).to_numpy()
-    window = np.where(event_ms < 0, QUARANTINE, event_ms - event_ms % framing.length_ms)
+    window = np.where(event_ms < 0, QUARANTINE, find_starts(event_ms, framing.pieces))
     source = batch.column("kafka_partition").to_numpy()
     if mark_changes(window, source)[1:].any():
         order = np.lexsort((source, window))
@@ -151,6 +152,15 @@ def _frame(batch: pa.RecordBatch, framing: Framing, waiting: _Waiting) -> None:
                 columns = [records.column(name) for name in framing.grouping.schema.names[1:]]
                 rows = pa.table([pa.array(window[start:end]), *columns], framing.grouping.schema.names)
                 waiting.groups.append(framing.grouping.group(rows))
+
+
+def find_starts(event_ms: np.ndarray, pieces: Pieces) -> np.ndarray:
+    """Return the start of the window that holds each time, in ms."""
+    firsts, lasts = np.array(pieces.firsts), np.array(pieces.lasts)
+    place = np.maximum(np.searchsorted(firsts, event_ms, "right") - 1, 0)
+    since = event_ms - firsts[place]
+    starts: np.ndarray = np.minimum(lasts[place], event_ms - since % pieces.length)
+    return starts
 
 
 def _add_lines(

@@ -25,7 +25,7 @@ from onceover.ingest.delivery import join_shards
 from onceover.ingest.landing import AppendFailedError, collect_results
 from onceover.model.batch import Increment, Landing
 from onceover.model.offsets import OffsetRange
-from onceover.model.window import Window
+from onceover.model.windowing import Windowing
 from onceover.spark.failure import reject_denial, summarize
 from onceover.spark.hang_watch import end_hung_spark
 from onceover.spark.hdfs_leases import open_leases
@@ -61,12 +61,12 @@ def append_batch(
                 open_leases(spark, context).recover(path)
         raise
     read = join_shards(ranges, filled, done.shards, done.newest_ms)
-    return BatchResult(read, _list_increments(done.landings, query.contract.window_minutes), done.landings, done.rows)
+    return BatchResult(read, _list_increments(done.landings, query.windowing), done.landings, done.rows)
 
 
-def _list_increments(landings: Sequence[Landing], minutes: int) -> list[Increment]:
+def _list_increments(landings: Sequence[Landing], windowing: Windowing) -> list[Increment]:
     """Return the increment of each landing's window, by the records that the same task grouped."""
-    windows = [(Window.at(each.window_start, minutes), each.digest) for each in landings if each.window_start]
+    windows = [(windowing.window_at(each.window_start), each.digest) for each in landings if each.window_start]
     return [Increment(window.start, window.end, digest) for window, digest in windows]
 
 

@@ -18,6 +18,7 @@ from onceover.errors import TerminalError
 from onceover.ledger.aggregate_columns import define, define_staged, merge, show
 from onceover.ledger.database import Connection
 from onceover.model.contract import Column, Columns, DerivedColumn
+from onceover.model.windowing import Windowing
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class AggregateTable:
     """A pipeline's aggregate table. `name` is a checked pipeline name and is still quoted as an identifier."""
 
     name: str
-    window_minutes: int
+    windowing: Windowing
     columns: Columns
 
     @property
@@ -141,8 +142,8 @@ class AggregateTable:
         return connection.execute(
             sql.SQL(
                 "INSERT INTO {table} AS t (window_start, window_end, {names}, revision) "
-                "SELECT s.window_start, s.window_start + make_interval(mins => %s), {staged}, coalesce(w.revision, 0) "
-                'FROM {staging} s LEFT JOIN onceover."window" w ON w.pipeline = %s AND w.window_start = s.window_start '
+                "SELECT s.window_start, w.window_end, {staged}, w.revision "
+                'FROM {staging} s JOIN onceover."window" w ON w.pipeline = %s AND w.window_start = s.window_start '
                 "WHERE s._stage = %s ORDER BY s.window_start ON CONFLICT ({keys}) DO UPDATE SET {updates}"
             ).format(
                 table=self.table,
@@ -152,7 +153,7 @@ class AggregateTable:
                 keys=self._key_list(),
                 updates=merge(self.columns),
             ),
-            [self.window_minutes, self.name, stage],
+            [self.name, stage],
         ).rowcount
 
     def replace(self, connection: Connection, stage: str, window_start: datetime, revision: int) -> int:
@@ -162,10 +163,10 @@ class AggregateTable:
         return connection.execute(
             sql.SQL(
                 "INSERT INTO {table} (window_start, window_end, {names}, revision) "
-                "SELECT window_start, window_start + make_interval(mins => %s), {names}, %s FROM {staging} "
-                "WHERE _stage = %s AND window_start = %s"
+                'SELECT window_start, (SELECT w.window_end FROM onceover."window" w WHERE w.pipeline = %s AND '
+                "w.window_start = s.window_start), {names}, %s FROM {staging} s WHERE _stage = %s AND window_start = %s"
             ).format(table=self.table, staging=self.staging, names=names),
-            [self.window_minutes, revision, stage, window_start],
+            [self.name, revision, stage, window_start],
         ).rowcount
 
     def keep(self, connection: Connection, window_start: datetime, revision: int) -> None:

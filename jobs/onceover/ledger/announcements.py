@@ -23,14 +23,15 @@ _OF_CERTIFICATES: Final = "announced_at IS NULL AND replaced_certificate IS NOT 
 _OUTBOX: Final = (("onceover.repair", _OF_REPAIRS), ("onceover.certificate", _OF_CERTIFICATES))
 _DUE: Final = f"""
 WITH changed AS (
-  SELECT repair_id, NULL::bigint AS certificate_id, pipeline, window_start, finished_at AS since,
-    (window_start AT TIME ZONE 'UTC')::date AS day
-  FROM onceover.repair WHERE pipeline = ANY(%(pipelines)s) AND {_OF_REPAIRS}
-  UNION ALL
-  SELECT repair_id, certificate_id, pipeline, window_start, created_at, (window_start AT TIME ZONE 'UTC')::date
-  FROM onceover.certificate WHERE pipeline = ANY(%(pipelines)s) AND {_OF_CERTIFICATES}),
+  SELECT *, (SELECT w.day FROM onceover."window" w WHERE (w.pipeline, w.window_start) = (c.pipeline, c.window_start))
+  FROM (
+    SELECT repair_id, NULL::bigint AS certificate_id, pipeline, window_start, finished_at AS since
+    FROM onceover.repair WHERE pipeline = ANY(%(pipelines)s) AND {_OF_REPAIRS}
+    UNION ALL
+    SELECT repair_id, certificate_id, pipeline, window_start, created_at
+    FROM onceover.certificate WHERE pipeline = ANY(%(pipelines)s) AND {_OF_CERTIFICATES}) c),
 busy AS (
-  SELECT DISTINCT pipeline, (window_start AT TIME ZONE 'UTC')::date AS day FROM onceover.repair
+  SELECT DISTINCT pipeline, day FROM onceover.repair JOIN onceover."window" USING (pipeline, window_start)
   WHERE pipeline = ANY(%(pipelines)s) AND state IN ('planned', 'claimed')),
 days AS (
   SELECT pipeline, day, count(*) AS windows, min(since) AS since

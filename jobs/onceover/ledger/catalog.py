@@ -21,6 +21,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import Pipeline
 from onceover.model.poison import PoisonRecord
 from onceover.model.restatement import Restatement
+from onceover.model.windowing import Windowing
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,13 @@ class RegisteredPipeline:
     restatements: tuple[Restatement, ...] = ()
 
     @property
+    def windowing(self) -> Windowing:
+        """Where windows begin, for records of any version: later versions may know later changes of a zone's offset."""
+        return self.versions[-1][0].windowing
+
+    @property
     def table(self) -> AggregateTable:
-        return AggregateTable(self.name, self.contract.window_minutes, self.columns)
+        return AggregateTable(self.name, self.windowing, self.columns)
 
     @property
     def contracts(self) -> Contracts:

@@ -26,7 +26,7 @@ from onceover.model.root_marker import LedgerIdentity
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for rooms that may not import the driver
-SCHEMA_VERSION = "8"
+SCHEMA_VERSION = "9"
 """Of the tables in `schema`; a change of them takes a new one."""
 _LOCK = 0x6F6E6365  # any constant: an advisory lock's name, so that two first starts do not race
 _SESSION = {

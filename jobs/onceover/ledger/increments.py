@@ -69,11 +69,12 @@ def insert_windows(
     with connection.transaction():
         fresh = connection.execute(
             """
-            INSERT INTO onceover."window" (pipeline, window_start, window_end)
-            SELECT %s, start, "end" FROM unnest(%s::timestamptz[], %s::timestamptz[]) AS given (start, "end")
+            INSERT INTO onceover."window" (pipeline, window_start, window_end, day)
+            SELECT %s, given.*
+            FROM unnest(%s::timestamptz[], %s::timestamptz[], %s::date[]) AS given (start, "end", day)
             ORDER BY start ON CONFLICT DO NOTHING RETURNING window_start
             """,
-            [pipeline, list(ends), list(ends.values())],
+            [pipeline, list(ends), list(ends.values()), list(map(table.windowing.local_day, ends))],
         ).fetchall()
         if filled := table.find_filled(connection, [row["window_start"] for row in fresh]):
             connection.execute(

@@ -39,6 +39,14 @@ FROM (SELECT w.window_start, lag(w.window_end, 1, %(start)s) OVER (ORDER BY w.wi
   WHERE w.pipeline = %(pipeline)s AND w.window_start >= %(start)s AND w.window_start < %(end)s) s
 """
 
+_LETTERS = f"""
+SELECT coalesce(array_agg((extract(epoch FROM window_start) * 1000)::bigint), '{{}}') AS starts,
+  coalesce(string_agg({_CODE}, ''), '') AS states, clock_timestamp() AS at
+FROM (SELECT w.window_start, {STATE} AS state, w.certified_basis
+  FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+  WHERE w.pipeline = %(pipeline)s AND w.window_start >= %(start)s AND w.window_start < %(end)s) s
+"""
+
 _DRIVER = f"""
 SELECT {STATE_OF_DRIVER} AS driver, clock_timestamp() AS at, d.heartbeat_at AS heard_at, d.progress_at, p.log_retention,
   (SELECT min(k.unknown_schema_why) FROM onceover.kafka_partition k WHERE k.pipeline = p.name) AS unknown_schema,
@@ -112,6 +120,14 @@ def read_states(
     (row,) = connection.execute(_STATES, key).fetchall()
     slots = int((end - start).total_seconds()) // (minutes * 60)
     return {**row, "states": row["states"].ljust(slots, ".")}
+
+
+def read_letters(
+    connection: Connection, pipeline: str, start: datetime, end: datetime
+) -> tuple[Mapping[int, str], datetime]:
+    """Return the letter of each window in `[start, end)`, by its start in ms, and when they were so."""
+    (row,) = connection.execute(_LETTERS, {"pipeline": pipeline, "start": start, "end": end}).fetchall()
+    return dict(zip(row["starts"], row["states"], strict=True)), row["at"]
 
 
 def list_troubled_ranges(

@@ -15,7 +15,6 @@ from onceover.ledger.landed_offsets import insert_ranges
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.offsets import KafkaPartition
 from onceover.model.raw_file import CompactedFile
-from onceover.model.window import Window
 
 EXPIRED_WHY = "its rows were there, and their raw or a part of it was gone, when the ledger was rebuilt"
 
@@ -30,15 +29,19 @@ def count_landed_batches(connection: Connection, pipeline: str) -> int:
 
 def insert_windows(connection: Connection, registered: RegisteredPipeline, starts: Iterable[datetime]) -> None:
     """Record these windows with unknown counts; of windows that exist already, too."""
-    minutes = registered.contract.window_minutes
+    windowing = registered.windowing
     connection.cursor().executemany(
         """
-        INSERT INTO onceover."window" AS w (pipeline, window_start, window_end, records, high1, low1, high2, low2)
-        VALUES (%s, %s, %s, NULL, NULL, NULL, NULL, NULL)
+        INSERT INTO onceover."window" AS w (pipeline, window_start, window_end, day, records, high1, low1, high2,
+          low2)
+        VALUES (%s, %s, %s, %s, NULL, NULL, NULL, NULL, NULL)
         ON CONFLICT (pipeline, window_start) DO UPDATE SET version = w.version + 1, records = NULL, high1 = NULL,
           low1 = NULL, high2 = NULL, low2 = NULL
         """,
-        [(registered.name, start, Window.at(start, minutes).end) for start in sorted(starts)],
+        [
+            (registered.name, start, windowing.window_at(start).end, windowing.local_day(start))
+            for start in sorted(starts)
+        ],
     )
 
 

@@ -135,6 +135,12 @@ def find_last_start(connection: Connection, pipeline: str, most: int) -> datetim
     return row["first"] if row else None
 
 
+def list_spans(connection: Connection, pipeline: str) -> list[tuple[datetime, datetime]]:
+    """List the start and the end of each window."""
+    query = 'SELECT window_start, window_end FROM onceover."window" WHERE pipeline = %s ORDER BY 1'
+    return [(row["window_start"], row["window_end"]) for row in connection.execute(query, [pipeline])]
+
+
 def count_by_state(connection: Connection, pipeline: str) -> dict[WindowState, int]:
     """Count the windows in each state that occurs."""
     rows = connection.execute(

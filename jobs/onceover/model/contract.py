@@ -15,6 +15,7 @@ from onceover.model.measures import SKETCH_TYPE, SKIPPED, STORED, Derived, Measu
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.poison import PoisonRecord
 from onceover.model.restatement import Restatement
+from onceover.model.windowing import Windowing
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ class Contract:
 
     Event time may lie at most `horizon_ms` before and `skew_ms` after the Kafka timestamp; None is no bound.
     `schema` is Spark DDL and empty unless `format` is json or csv; `csv` is None unless it is csv; `reader_schema` is
-    the text of an Avro or Protobuf schema, and empty unless it is either; `message` names Protobuf's; so have keys. A
+    the text of an Avro or Protobuf schema, and empty unless it is either; `message` names Protobuf's; so have keys.
+    `window_zone` and `zone_changes` are as in `Windowing`. A
     record whose SQL of a measure throws goes to quarantine, or, if `on_null` is `skip`, counts as null for it.
     """
 
@@ -73,6 +75,12 @@ class Contract:
     key_schema: str = ""
     key_message: str = ""
     derived: tuple[Derived, ...] = ()
+    window_zone: str = ""
+    zone_changes: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def windowing(self) -> Windowing:
+        return Windowing(self.window_minutes, self.window_zone, self.zone_changes)
 
     @property
     def has_fields(self) -> bool:
@@ -102,7 +110,8 @@ class Contract:
         """Return the fields for `to_plain`, without later ones that a contract does without: so that its fingerprint
         stays."""
         later = {"compression": "none", "wire_format": "none", "csv": None, "reader_schema": "", "message": "",
-                 "key_format": "text", "key_schema": "", "key_message": "", "derived": ()}  # fmt: skip
+                 "key_format": "text", "key_schema": "", "key_message": "", "derived": (),
+                 "window_zone": "", "zone_changes": ()}  # fmt: skip
         values = ((each.name, getattr(self, each.name)) for each in fields(self))
         return {name: value for name, value in values if name not in later or value != later[name]}
 
@@ -114,6 +123,7 @@ class Contract:
         values["keys"] = tuple(Key(**key) for key in values["keys"])
         values["measures"] = tuple(Measure(**measure) for measure in values["measures"])
         values["derived"] = tuple(Derived(**each) for each in values.get("derived", ()))
+        values["zone_changes"] = tuple((second, offset) for second, offset in values.get("zone_changes", ()))
         if "csv" in values:
             values["csv"] = CsvLayout(**values["csv"])
         return cls(**values)

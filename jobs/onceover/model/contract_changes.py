@@ -14,7 +14,8 @@ def list_changed_parts(old: Contract, new: Contract) -> list[str]:
     before, after = old.definition(), new.definition()
     changed = (part for part in before.keys() | after.keys() if before.get(part) != after.get(part))
     in_toml = {"horizon_ms": "bounds.horizon", "skew_ms": "bounds.skew", "reader_schema": "schema_file",
-               "key_schema": "key_schema_file", "derived": "measures"}  # fmt: skip
+               "key_schema": "key_schema_file", "derived": "measures",
+               "zone_changes": "window_zone, by this machine's package tzdata,"}  # fmt: skip
     return sorted({in_toml.get(part, part) for part in changed})
 
 
@@ -27,7 +28,7 @@ def list_added_measures(old: Contract, new: Contract) -> list[str]:
 
 def list_refused_changes(old: Contract, new: Contract) -> list[str]:
     """Return in a few words each change that a cutover cannot make; Spark may refuse further ones."""
-    refused = [part for part in ("topic", "window_minutes") if getattr(old, part) != getattr(new, part)]
+    refused = [part for part in ("topic", "window_minutes", "window_zone") if getattr(old, part) != getattr(new, part)]
     before, after = {key.name for key in old.keys}, {key.name for key in new.keys}
     refused += [f"key {name} is new" for name in sorted(after - before)]
     refused += [f"key {name} is gone" for name in sorted(before - after)]

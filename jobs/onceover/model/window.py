@@ -3,60 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from onceover.errors import UsageError
 
-DAY_MINUTES = 24 * 60
-_MINUTE = timedelta(minutes=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WRITTEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Window:
-    """An interval `[start, end)`, aware UTC, aligned to the day, of whole minutes that divide a day."""
+    """An interval `[start, end)`, aware UTC, as a contract's `Windowing` cuts event time. `local` is its start by the
+    clock of the windows' zone, for people; empty for windows of UTC."""
 
     start: datetime
     end: datetime
+    local: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         for moment in (self.start, self.end):
             if moment.tzinfo is None or moment.utcoffset() != timedelta(0):
                 raise UsageError(f"window bound {moment.isoformat()} is not UTC; write it like 2013-01-01T05:00Z")
-        minutes = (self.end - self.start) // _MINUTE
-        if not is_window_length(minutes) or self.end - self.start != minutes * _MINUTE:
-            raise UsageError(f"a window of {self.end - self.start} does not divide a day into whole minutes")
-        since_midnight = self.start - self.start.replace(hour=0, minute=0, second=0, microsecond=0)
-        if since_midnight % (self.end - self.start):
-            raise UsageError(f"{self.start.isoformat()} is not the start of a window of {minutes} minutes")
-
-    @classmethod
-    def at(cls, start: datetime, minutes: int) -> Window:
-        """Return the window of that length that starts exactly there."""
-        return cls(start, start + minutes * _MINUTE)
-
-    @property
-    def minutes(self) -> int:
-        return (self.end - self.start) // _MINUTE
+        if self.end <= self.start:
+            raise UsageError(f"window {format_moment(self.start)} ends before it starts")
 
     def __str__(self) -> str:
         return format_moment(self.start)
 
-
-def is_window_length(minutes: int) -> bool:
-    """Return whether windows of that many minutes tile a day."""
-    return 0 < minutes <= DAY_MINUTES and DAY_MINUTES % minutes == 0
-
-
-def floor(moment: datetime, minutes: int) -> datetime:
-    """Return the start of the window that holds the moment. Windows align to the day, so midnight UTC is always a
-    start."""
-    _require_zone(moment)
-    length = minutes * _MINUTE
-    return moment - (moment - _EPOCH) % length
+    @property
+    def shown(self) -> str:
+        """The start, and what the zone's clock shows then."""
+        return f"{self} ({self.local})" if self.local else str(self)
 
 
 def to_ms(moment: datetime) -> int:
@@ -95,35 +74,18 @@ def parse_moment(text: str) -> datetime:
         raise UsageError(f"{_quote(cleaned)} is not a time ({error}); write it like 2013-01-01T05:00Z") from None
 
 
-def parse_window(text: str, minutes: int) -> Window:
-    """Return the window that starts at a typed time. Raise UsageError for a time that is not aligned."""
-    start = _require_aligned(parse_moment(text), minutes)
-    try:
-        return Window.at(start, minutes)
-    except OverflowError:
-        raise UsageError(f"window {format_moment(start)} ends after the year 9999; choose an earlier one") from None
-
-
 @dataclass(frozen=True, slots=True)
 class WindowRange:
     """A range `[start, end)` of whole windows, from a command, a form or a data interval."""
 
     start: datetime
     end: datetime
-    minutes: int
 
     def __post_init__(self) -> None:
         if self.end <= self.start:
             raise UsageError(
                 f"the range from {format_moment(self.start)} to {format_moment(self.end)} is empty or reversed"
             )
-        _require_aligned(self.start, self.minutes)
-        _require_aligned(self.end, self.minutes)
-
-    @classmethod
-    def parse(cls, start: str, end: str, minutes: int) -> WindowRange:
-        """Parse two typed times; `end` is exclusive."""
-        return cls(parse_moment(start), parse_moment(end), minutes)
 
     def require_end_by(self, newest: datetime) -> WindowRange:
         """Return this range. Raise UsageError if it ends later than `newest`."""
@@ -133,30 +95,6 @@ class WindowRange:
                 "window; end it earlier"
             )
         return self
-
-    def __iter__(self) -> Iterator[Window]:
-        start = self.start
-        while start < self.end:
-            yield Window.at(start, self.minutes)
-            start += self.minutes * _MINUTE
-
-    def __len__(self) -> int:
-        return (self.end - self.start) // (self.minutes * _MINUTE)
-
-
-def _require_aligned(moment: datetime, minutes: int) -> datetime:
-    nearest = floor(moment, minutes)
-    if nearest != moment:
-        raise UsageError(
-            f"{format_moment(moment)} is not the start of a window of {minutes} minutes; the one that holds it starts "
-            f"at {format_moment(nearest)}"
-        )
-    return moment
-
-
-def _require_zone(moment: datetime) -> None:
-    if moment.tzinfo is None:
-        raise UsageError(f"{moment.isoformat()} has no zone; write it like 2013-01-01T05:00Z")
 
 
 def _quote(text: str) -> str:

@@ -44,6 +44,7 @@ from onceover.spark.range_join import looked_up
 from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
 from onceover.spark.session import choose_codegen, read_zone_data
 from onceover.spark.source import SCHEMA, add_shard_ends
+from onceover.spark.windowing import find_window
 
 log = logging.getLogger(__name__)
 CONFLICT = "quarantined with several contents"
@@ -166,7 +167,7 @@ class ReleaseRun:
 
     def _judge(self, read: DataFrame, reason: str | None) -> DataFrame:
         """Return a row an ID: its record, and its `window_ms` or `why` it has none."""
-        registered, length = self._registered, self._registered.contract.window_minutes * 60_000
+        registered = self._registered
         chosen = F.lit(True) if reason is None else F.contains("quarantined_for", F.lit(reason))
         before = ((r, 1) for rel in releases.list_releases(self._connection, registered.name) for r in rel.ranges)
         landed = ((r, 1) for r in read_settled(self._connection, registered.name))
@@ -175,7 +176,6 @@ class ReleaseRun:
             [(int(start.timestamp() * 1000), True) for start in expired_windows], "window_ms bigint, is_expired boolean"
         )
         record = [F.first(name).alias(name) for name in _OF_RECORD if name not in ID_COLUMNS]
-        window_ms = F.col("event_ms") - F.pmod("event_ms", F.lit(length))
         return (
             read.where(F.col("intact") & F.col("event_ms").isNull() & chosen)
             .select("generation", *_OF_RECORD)
@@ -185,7 +185,7 @@ class ReleaseRun:
             .groupBy(*ID_COLUMNS, "is_landed")
             .agg(F.count_distinct(*HALVES).alias("contents"), *record)
             .transform(interpret(registered.contract, registered.list_poison(), self._schemas))
-            .withColumn("window_ms", window_ms)
+            .withColumn("window_ms", find_window(registered.windowing))
             .join(F.broadcast(expired_starts), "window_ms", "left")
             .withColumn(
                 "why",

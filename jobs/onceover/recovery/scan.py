@@ -23,9 +23,11 @@ from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import COMPACTED, LONGEST_RUN, RawContents, RawFile, Run, UnknownLines
 from onceover.model.window import from_ms, to_ms
+from onceover.model.windowing import Windowing
 from onceover.spark import compacted_files
 from onceover.spark.contract_versions import add_version
 from onceover.spark.raw_lines import QUARANTINE, LineFile, read_raw_lines
+from onceover.spark.windowing import find_window
 
 _SOURCE = ("generation", "kafka_partition")
 _ID = (*_SOURCE, "offset")
@@ -60,7 +62,7 @@ class _Distinct:
     def __init__(
         self, spark: SparkSession, address: str, places: Sequence[tuple[int, RawFile]], contracts: Contracts
     ) -> None:
-        read = _read(spark, address, places, contracts.newest.window_minutes).transform(add_versions(contracts))
+        read = _read(spark, address, places, contracts.newest.windowing).transform(add_versions(contracts))
         self._rows, self._cutovers = _number(read).persist(StorageLevel.DISK_ONLY), contracts.cutovers
 
     def list_unknown(self, files: Sequence[RawFile]) -> list[UnknownLines]:
@@ -177,14 +179,13 @@ def _read_compacted_digests(spark: SparkSession, address: str, files: Sequence[R
     return held
 
 
-def _read(spark: SparkSession, address: str, places: Sequence[tuple[int, RawFile]], window_minutes: int) -> DataFrame:
+def _read(spark: SparkSession, address: str, places: Sequence[tuple[int, RawFile]], windowing: Windowing) -> DataFrame:
     """Return the intact lines and records that belong to their file's window, or to quarantine."""
-    length = F.lit(window_minutes * 60_000)
     columns = (*_ID, "event_ms", "leader_epoch", "kafka_timestamp", "contract", *HALVES)
     numbered = spark.createDataFrame(
         [(n, QUARANTINE if file.window_start is None else to_ms(file.window_start)) for n, file in places], _PLACES
     )
-    belongs = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE)) == F.col("window_ms")
+    belongs = F.coalesce(find_window(windowing), F.lit(QUARANTINE)) == F.col("window_ms")
     files = [LineFile(number, file.path, file.length) for number, file in places]
     return (
         read_raw_lines(spark, address, files, *columns, "intact")

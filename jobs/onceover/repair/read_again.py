@@ -130,7 +130,7 @@ def request_reread(
     if plan.compacted_is_lost and not plan.gone:
         _set_compacted_aside(context, start)
     lost_windows.lift_expiry(ledger, name, start)
-    only = WindowRange(plan.window.start, plan.window.end, plan.window.minutes)
+    only = WindowRange(plan.window.start, plan.window.end)
     judged = judge_windows(ledger, name, context.files, only, every=True, patience=0.0)
     findings = {each.evidence.window_start: each.findings for each in judged.judgements}
     # A batch in flight leaves a window out of the judgement, and must not leave it out of the repair.

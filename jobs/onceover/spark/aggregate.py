@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from onceover.model.contract import Contract
 from onceover.model.measures import SKETCH_BYTES, Measure
+from onceover.spark.windowing import find_window
 
 
 def aggregate(contract: Contract) -> Callable[[DataFrame], DataFrame]:
@@ -17,13 +18,12 @@ def aggregate(contract: Contract) -> Callable[[DataFrame], DataFrame]:
     Takes the columns of `interpret`, of the records that count, and `window_ms` (made from `event_ms` if absent).
     Returns `window_ms` and the contract's own names, in its order.
     """
-    length = contract.window_minutes * 60_000
     keys = [F.col(f"k_{key.name}").alias(key.name) for key in contract.keys]
     measures = [_aggregate_measure(measure).alias(measure.name) for measure in contract.measures]
 
     def group(records: DataFrame) -> DataFrame:
         if "window_ms" not in records.columns:
-            records = records.withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
+            records = records.withColumn("window_ms", find_window(contract.windowing))
         return records.groupBy("window_ms", *keys).agg(*measures)
 
     return group

@@ -23,6 +23,7 @@ from onceover.raw.schema_files import SchemaFiles
 from onceover.spark.interpret import interpret
 from onceover.spark.source import read_ranges
 from onceover.spark.sql_failure import evaluate_record, explain_sql_failure
+from onceover.spark.windowing import find_window
 from onceover.spark.wire_format import find_remedy
 
 MAX_SHOWN = 5
@@ -90,11 +91,10 @@ def sample_topic(
     ranges = subtract(plan_sample(facts, most), source.unreadable)
     read = read_ranges(spark, source, ranges).transform(interpret(contract, poison, schemas)).cache()
     try:
-        length = contract.window_minutes
         is_far = (F.col("kafka_timestamp") >= 0) & (F.abs(F.col("event_ms") - F.col("kafka_timestamp")) > FAR_MS)
         found = (
             read.where("reason IS NULL")
-            .groupBy((F.col("event_ms") - F.col("event_ms") % (length * 60_000)).alias("at"))
+            .groupBy(find_window(contract.windowing).alias("at"))
             .agg(F.count(F.lit(1)).alias("records"), F.count_if(is_far).alias("far"))
             .orderBy("at")
             .collect()

@@ -35,8 +35,8 @@ class RestateOperator(SparkJobOperator):
 
         run, name = context["dag_run"], chosen_name(self.pipeline)
         with self.open("restate") as opened:
-            minutes = opened.pipeline.contract.window_minutes
-            request = RunRequest.from_run(context["params"], NO_INTERVAL, minutes=minutes, reason_needed=True)
+            windowing = opened.pipeline.contract.windowing
+            request = RunRequest.from_run(context["params"], NO_INTERVAL, windowing=windowing, reason_needed=True)
             if request.window_range is None:
                 raise TerminalError("a restatement needs a range of windows; give 'from' and 'to'")
             chosen, token = cut_future_range(opened, request.window_range), request.plan

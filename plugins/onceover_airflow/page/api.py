@@ -16,7 +16,7 @@ from onceover.explain.page.trouble import list_trouble
 from onceover.explain.page.window import read_window
 from onceover.ledger.windows import WindowState
 from onceover.model.json_text import to_plain
-from onceover.model.window import parse_moment, parse_window
+from onceover.model.window import parse_moment
 from onceover_airflow.page.gate import RECORDS_READER
 from onceover_airflow.page.plan import read_plan
 from onceover_airflow.page.reading import read_ledger, read_pipeline
@@ -56,7 +56,7 @@ def answer_trouble(
 def answer_window(pipeline: str, window: str) -> JSONResponse:
     """One window, as `onceover explain --json` has it."""
     with read_pipeline(pipeline) as context:
-        chosen = parse_window(window, context.pipeline.contract.window_minutes)
+        chosen = context.pipeline.contract.windowing.parse_window(window)
         return _answer(read_window(context, chosen))
 
 
@@ -64,7 +64,7 @@ def answer_window(pipeline: str, window: str) -> JSONResponse:
 def answer_numbers(pipeline: str, window: str, repair: int | None = None) -> JSONResponse:
     """The window's measures by key before and after a repair."""
     with read_pipeline(pipeline) as context:
-        chosen = parse_window(window, context.pipeline.contract.window_minutes)
+        chosen = context.pipeline.contract.windowing.parse_window(window)
         return _answer(read_numbers(context.ledger, context.name, chosen.start, repair))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Annotated
 
@@ -70,7 +70,7 @@ def show_pipeline(
     before: Text = None,
 ) -> HTMLResponse:
     """Show a year of windows, or a day; below it what is wrong, what was skipped, and who did what."""
-    chosen = parse_moment(f"{day}T00:00Z") if day else None
+    chosen = parse_moment(f"{day}T00:00Z").date() if day else None
     if chosen and not 1970 <= chosen.year <= 9998:
         raise UsageError(f"day {day} is in no year that the page shows; choose one from 1970 to 9998")
     with read_pipeline(pipeline) as context:
@@ -78,24 +78,25 @@ def show_pipeline(
         if not context.is_registered():
             return render("idle.html", pipeline=pipeline)
         last = read_last_end(ledger, context.name) or datetime.now(UTC)
-        minutes, holes = context.pipeline.contract.window_minutes, list_holes(ledger, context.name)
+        windowing, holes = context.pipeline.contract.windowing, list_holes(ledger, context.name)
         trouble = list_trouble(ledger, context.name, after=parse_moment(after) if after else None)
-        first_of_year = datetime(year or (chosen or last - timedelta(microseconds=1)).year, 1, 1, tzinfo=UTC)
+        shown = year or (chosen or windowing.local_day(last - timedelta(microseconds=1))).year
         return render(
             "pipeline.html",
             pipeline=context.name,
             may=partial(may_start, user),
-            minutes=minutes,
+            windowing=windowing,
+            year=shown,
             ingest=read_ingest(ledger, context.name),
             watermark=context.read_registration().watermark,
             counts=count_by_state(ledger, context.name),
-            start=first_of_year,
-            end=datetime(first_of_year.year + 1, 1, 1, tzinfo=UTC),
-            day=draw_day(ledger, context.name, chosen) if chosen else None,
+            start=windowing.begin_day(date(shown, 1, 1)),
+            end=windowing.begin_day(date(shown + 1, 1, 1)),
+            day=draw_day(ledger, context.name, chosen, windowing) if chosen else None,
             trouble=trouble,
             together=trouble.find_span(timedelta(days=MAX_DAYS)),
             holes=holes,
-            losses=list_losses(holes, read_holes(ledger, context.name), minutes),
+            losses=list_losses(holes, read_holes(ledger, context.name), windowing),
             history=read_history(ledger, context.name, parse_moment(before) if before else None),
         )
 
@@ -111,14 +112,14 @@ def show_range(
 ) -> HTMLResponse:
     """Show what a repair of the range would do, and the button that does exactly that."""
     with read_pipeline(pipeline) as context:
-        minutes = context.pipeline.contract.window_minutes
-        span = WindowRange.parse(start, to, minutes)
+        span = context.pipeline.contract.windowing.parse_range(start, to)
         plan = read_plan(context, start, to, force)
         taken = list_takings(context.ledger, context.name, span.start, span.end)
         states = Counter(read_strip(context.ledger, context.name, span.start, span.end)["states"].replace(".", ""))
         is_migrated = context.read_registration().contract_version > 1
     return render(
         "range.html",
+        windowing=context.pipeline.contract.windowing,
         is_migrated=is_migrated,
         pipeline=pipeline,
         span=span,
@@ -137,7 +138,7 @@ def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTM
     """Show all that is known of one window, and what its repair would change."""
     with read_pipeline(pipeline) as context:
         chosen = resolve_window(context, window)
-        span = WindowRange(chosen.start, chosen.end, chosen.minutes)
+        span = WindowRange(chosen.start, chosen.end)
         known = read_window(context, chosen)
         plan, not_planned = None, None
         try:
@@ -146,6 +147,7 @@ def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTM
             not_planned = str(error)
     return render(
         "window.html",
+        windowing=context.pipeline.contract.windowing,
         pipeline=pipeline,
         window=chosen,
         known=known,

@@ -14,11 +14,11 @@ from onceover.detection.plan import PlannedRepair, RepairPlan
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.json_text import to_json
-from onceover.model.window import Window
+from onceover.model.windowing import Windowing
 from onceover.repair.confirmation import Confirmation
 
 Show = Callable[..., str]
-HOURS = [Window.at(datetime(2013, 1, 1, hour, tzinfo=UTC), 60) for hour in range(3)]
+HOURS = [Windowing(60).window_at(datetime(2013, 1, 1, hour, tzinfo=UTC)) for hour in range(3)]
 NAMES = [str(window) for window in HOURS]
 FOUND = (Finding(Kind.DUPLICATED, {"landings": [1, 2]}),)
 DETECTION = Detection("things", 5, 2, tuple(FailedWindow(w, FOUND) for w in HOURS), 0, 0, 0, (), 7)

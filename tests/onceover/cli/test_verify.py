@@ -3,9 +3,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from onceover.cli.commands.verify import describe_repair
-from onceover.model.window import Window
+from onceover.model.windowing import Windowing
 
-WINDOW = Window.at(datetime(2026, 3, 1, 12, tzinfo=UTC), 5)
+WINDOW = Windowing(5).window_at(datetime(2026, 3, 1, 12, tzinfo=UTC))
 
 
 def test_wrong_rows_are_rebuilt_and_wrong_raw_is_read_again() -> None:

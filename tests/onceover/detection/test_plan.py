@@ -14,7 +14,8 @@ from onceover.detection.plan import PlannedRepair, RepairPlan
 from onceover.errors import ChangedPlanError
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
-from onceover.model.window import Window, WindowRange
+from onceover.model.window import WindowRange
+from onceover.model.windowing import Windowing
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -22,7 +23,7 @@ HOUR = timedelta(hours=1)
 
 def planned(hour: int, *kinds: Kind, version: int = 7) -> PlannedRepair:
     findings = tuple(map(Finding, kinds))
-    return PlannedRepair(Window.at(NOON + hour * HOUR, 60), findings, 60, 5944, 60, 30, version)
+    return PlannedRepair(Windowing(60).window_at(NOON + hour * HOUR), findings, 60, 5944, 60, 30, version)
 
 
 PLAN = RepairPlan("things", (planned(0, Kind.DUPLICATED), planned(1, Kind.LATE, Kind.AGGREGATE_MISMATCH)))
@@ -64,7 +65,7 @@ def test_plan_without_windows_is_never_refused(monkeypatch: pytest.MonkeyPatch) 
 
 def require(monkeypatch: pytest.MonkeyPatch, now: RepairPlan, token: str) -> RepairPlan:
     monkeypatch.setattr(plan, "plan_repair", lambda context, **how: now)
-    hours = WindowRange(NOON, NOON + 2 * HOUR, 60)
+    hours = WindowRange(NOON, NOON + 2 * HOUR)
     return plan.require_plan(cast(PipelineContext, None), hours, token, force=False)
 
 

@@ -8,9 +8,9 @@ from onceover.explain.next_steps import list_next_steps
 from onceover.model.finding_kinds import Kind
 from onceover.model.remedies import REREAD, RESTORE, TAKE_OUT
 from onceover.model.repair_failure import RepairFailure
-from onceover.model.window import Window
+from onceover.model.windowing import Windowing
 
-WINDOW = Window.at(datetime(2013, 1, 1, 5, tzinfo=UTC), 60)
+WINDOW = Windowing(60).window_at(datetime(2013, 1, 1, 5, tzinfo=UTC))
 REPAIR = 'onceover repair things --from 2013-01-01T05:00Z --to 2013-01-01T06:00Z --reason "..."'
 
 

@@ -14,7 +14,7 @@ from onceover.context import PipelineContext
 from onceover.explain.gather import _judge
 from onceover.ledger.database import Connection
 from onceover.model.finding_kinds import Kind
-from onceover.model.window import Window
+from onceover.model.windowing import Windowing
 
 pytestmark = pytest.mark.stack
 
@@ -32,7 +32,7 @@ def test_open_window_shows_lost_lines_and_nothing_else(connection: Connection, l
     known = SimpleNamespace(ledger=connection, name="opened", files=ledger.files, root=root)
     context = cast("PipelineContext", known)
     del ledger.files.held[start_of(5)]
-    judged, why, *_ = _judge(context, Window.at(start_of(5), 5))
+    judged, why, *_ = _judge(context, Windowing(5).window_at(start_of(5)))
     assert ([finding.kind for finding in judged or ()], why) == ([Kind.MISSING_FILE], "it is still open")
     ledger.files.held[start_of(6)] += 7
-    assert _judge(context, Window.at(start_of(6), 5))[:2] == (None, "it is still open")
+    assert _judge(context, Windowing(5).window_at(start_of(6)))[:2] == (None, "it is still open")

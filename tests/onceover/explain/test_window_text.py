@@ -12,13 +12,13 @@ from onceover.explain.window_text import describe_certificate_basis, describe_ve
 from onceover.ledger.rebuilt_rows import EXPIRED_WHY
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
-from onceover.model.window import Window
+from onceover.model.windowing import Windowing
 
 
 def make_facts(state: str, expired_why: str | None) -> WindowFacts:
     return WindowFacts(
         pipeline="things",
-        window=Window.at(datetime(2013, 1, 1, 5, tzinfo=UTC), 60),
+        window=Windowing(60).window_at(datetime(2013, 1, 1, 5, tzinfo=UTC)),
         rows={
             "window": {
                 "state": state,

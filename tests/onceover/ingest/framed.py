@@ -15,6 +15,7 @@ from onceover.lines.line_format import Line, compute_digest, encode, encode_cont
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record
+from onceover.model.windowing import Windowing
 
 GENERATION, CONTRACT, HOUR_MS = "00c0ffee", "V1-00c0ffee00c0ffee", 3_600_000
 GROUPING = Grouping(
@@ -22,7 +23,11 @@ GROUPING = Grouping(
     pa.schema([("window_ms", pa.int64()), ("k_kind", pa.string()), ("m_events", pa.int64()), ("m_amount", pa.int64())]),
 )
 FRAMING = Framing(
-    CONTRACT, HOUR_MS, {name: name for name in ("k_kind", "m_events", "m_amount")}, GROUPING, most_windows=100
+    CONTRACT,
+    Windowing(60).pieces,
+    {name: name for name in ("k_kind", "m_events", "m_amount")},
+    GROUPING,
+    most_windows=100,
 )
 _SCHEMA = pa.schema(
     dict.fromkeys(("kafka_partition", "leader_epoch", "m_events"), pa.int32())

@@ -41,8 +41,8 @@ def drive(connection: Connection, name: str, *sources: KafkaPartition, end: int 
 
 
 def insert_window(connection: Connection, name: str, start: datetime = NOON, end: datetime = ONE) -> None:
-    query = 'INSERT INTO onceover."window" (pipeline, window_start, window_end) VALUES (%s, %s, %s)'
-    connection.execute(query, [name, start, end])
+    query = 'INSERT INTO onceover."window" (pipeline, window_start, window_end, day) VALUES (%s, %s, %s, %s)'
+    connection.execute(query, [name, start, end, start.date()])
 
 
 def change_window(connection: Connection, name: str, start: datetime, what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.claims import claim
@@ -22,7 +22,7 @@ BATCH = "batch:1"
 def count_twice(connection: Connection, registered: RegisteredPipeline, row: Sequence[str]) -> None:
     """Stage the row, keys first, as BATCH, and add it twice."""
     table = registered.table
-    insert_windows(connection, registered.name, table, {NOON: NOON + timedelta(minutes=table.window_minutes)})
+    insert_windows(connection, registered.name, table, {NOON: table.windowing.window_at(NOON).end})
     _stage(connection, registered, BATCH, row)
     table.increment(connection, BATCH)
     table.increment(connection, BATCH)

@@ -24,7 +24,7 @@ from onceover.model.window import WindowRange
 pytestmark = pytest.mark.stack
 NAME = "held"
 MINUTES = int((start_of(1) - start_of(0)) / timedelta(minutes=1))
-SPAN = WindowRange(start_of(2), start_of(6), MINUTES)
+SPAN = WindowRange(start_of(2), start_of(6))
 HOSTILE = "'; DROP TABLE onceover.action; -- <script>alert(1)</script> %s {0}"
 
 
@@ -52,7 +52,7 @@ def test_windows_that_are_not_certified_are_taken(connection: Connection) -> Non
     assert (taking.start, taking.end) == (start_of(3), start_of(6))
     assert list_holders(connection) == [(3, "kim", "INC-1")]
     with pytest.raises(UsageError, match="all that are there are certified or expired"):
-        take_windows(connection, NAME, WindowRange(start_of(0), start_of(2), MINUTES), "kim", "INC-1")
+        take_windows(connection, NAME, WindowRange(start_of(0), start_of(2)), "kim", "INC-1")
     assert len(read_history(connection, NAME)) == 1, "what was refused left no trace"
 
 
@@ -69,7 +69,7 @@ def test_certificate_ends_a_taking_for_ever(connection: Connection, ledger: Larg
 
 def test_second_person_hears_of_the_first_and_may_take_over(connection: Connection) -> None:
     take_windows(connection, NAME, SPAN, "kim", "INC-1")
-    part = WindowRange(start_of(4), start_of(6), MINUTES)
+    part = WindowRange(start_of(4), start_of(6))
     with pytest.raises(TakenError, match=r"^2 windows, .* taken by kim for INC-1 at .*; ask there, or give a reason"):
         take_windows(connection, NAME, part, "lee", "INC-2")
     assert list_holders(connection) == [(3, "kim", "INC-1")]
@@ -110,7 +110,7 @@ def test_release_of_anothers_windows_needs_a_reason(connection: Connection) -> N
 
 
 def test_holder_is_shown_wherever_a_window_is(connection: Connection, ledger: LargeLedger) -> None:
-    take_windows(connection, NAME, WindowRange(start_of(4), start_of(5), MINUTES), HOSTILE, HOSTILE)
+    take_windows(connection, NAME, WindowRange(start_of(4), start_of(5)), HOSTILE, HOSTILE)
 
     rows = list_trouble(connection, NAME).rows
     assert [(each["start"], each["taken_by"], each["ticket"]) for each in rows] == [

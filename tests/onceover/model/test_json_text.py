@@ -14,7 +14,7 @@ from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.json_text import to_json, to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.window import Window
+from onceover.model.windowing import Windowing
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -31,7 +31,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
         (NOON, "2026-03-01T12:00Z"),
         (NOON + timedelta(seconds=1), "2026-03-01T12:00:01Z"),
         (date(2026, 3, 1), "2026-03-01"),
-        (Window.at(NOON, 5), "2026-03-01T12:00Z"),
+        (Windowing(5).window_at(NOON), "2026-03-01T12:00Z"),
         (OffsetRange(KafkaPartition("0a1b2c3d", 1), 2, 5), "0a1b2c3d-1:2-5"),
         (Finding(Kind.LATE, {"records": 3}), {"kind": "late", "records": 3}),
         (

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 from bench import large_ledger
-from bench.large_ledger import MINUTES, LargeLedger, start_of
+from bench.large_ledger import LargeLedger, start_of
 from psycopg.types.json import Jsonb
 
 from onceover.ledger import announcements, repair_requests
@@ -204,7 +204,7 @@ def test_day_is_offered_whole_and_the_rest_later(connection: Connection, ledger:
 
 @pytest.mark.stack
 def test_ways_to_publish_are_told_apart(connection: Connection, ledger: LargeLedger) -> None:
-    span = WindowRange(start_of(5), start_of(6), MINUTES)
+    span = WindowRange(start_of(5), start_of(6))
     publish(connection, range(3, 4))
     publish(connection, range(4, 5), who=EAGER, dag_run=None, why=EAGER_WHY)
     publish(connection, range(5, 6), dag_run=None, window_range=span)

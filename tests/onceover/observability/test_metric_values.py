@@ -60,9 +60,9 @@ class Written:
         batch_id = batches.begin(self.connection, self.epoch, 1, whole, waited)
         start = NOON + timedelta(minutes=minute)
         self.connection.execute(
-            'INSERT INTO onceover."window" (pipeline, window_start, window_end) VALUES (%s, %s, %s) '
+            'INSERT INTO onceover."window" (pipeline, window_start, window_end, day) VALUES (%s, %s, %s, %s) '
             "ON CONFLICT DO NOTHING",
-            [self.name, start, start + timedelta(minutes=5)],
+            [self.name, start, start + timedelta(minutes=5), start.date()],
         )
         parts = [LandingPart(r.source, Digest(len(r) - quarantined)) for r in whole]
         landings = [Landing(start, None, 0, 1, True, tuple(parts))]

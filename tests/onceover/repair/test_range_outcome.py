@@ -18,7 +18,7 @@ from onceover.repair.range_outcome import RangeOutcome, judge_range
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WINDOW = format_moment(NOON)
-HOUR = WindowRange(NOON, NOON + timedelta(hours=1), 60)
+HOUR = WindowRange(NOON, NOON + timedelta(hours=1))
 BEFORE, AFTER = NOON + timedelta(days=1), NOON + timedelta(days=3)
 REQUESTED = NOON + timedelta(days=2)
 CONTEXT = cast(PipelineContext, SimpleNamespace(name="things", ledger=None))

@@ -78,7 +78,7 @@ def test_loss_is_accepted_for_the_windows_of_the_form(library: Library, kind: st
 
 def test_windows_are_taken_and_released_by_airflows_user(library: Library) -> None:
     operator = TakeOperator(task_id="take", pipeline="events")
-    span = WindowRange(FIVE, FIVE.replace(hour=7), 60)
+    span = WindowRange(FIVE, FIVE.replace(hour=7))
 
     taken = operator.execute(context(ticket=" INC-42 ", reason=None, release=False, **TIMES))
     released = operator.execute(context(ticket=None, reason=" my  shift ", release=True, **TIMES))

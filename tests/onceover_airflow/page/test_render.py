@@ -16,15 +16,16 @@ from onceover.ledger.windows import WindowState
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.window import Window, WindowRange
+from onceover.model.window import WindowRange
+from onceover.model.windowing import Windowing
 from onceover.observability.metric_values import DriverState
 
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("default")]
 
 HOSTILE: Final = "'\"><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7*7 }}"
 AT: Final = datetime(2013, 1, 5, 14, tzinfo=UTC)
-WINDOW: Final = Window.at(AT, 60)
-SPAN: Final = WindowRange(WINDOW.start, WINDOW.end, 60)
+WINDOW: Final = Windowing(60).window_at(AT)
+SPAN: Final = WindowRange(WINDOW.start, WINDOW.end)
 
 
 class Shown(dict[str, Any]):

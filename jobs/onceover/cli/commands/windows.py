@@ -18,6 +18,7 @@ from onceover.errors import UsageError
 from onceover.ledger.landings import count_quarantined
 from onceover.ledger.windows import WindowState, count_by_state, find_last_start, list_windows
 from onceover.model.ticket import format_holder
+from onceover.model.window import format_moment
 from onceover.model.wording import pluralize
 
 _BEGINNING = "0001-01-01T00:00Z"
@@ -58,6 +59,8 @@ def windows(
             counts = count_by_state(context.ledger, context.name)
             first = find_last_start(context.ledger, context.name, _MAX_SHOWN)
         rows = list_windows(context.ledger, context.name, WindowState(state) if state else None, first, last)
+        if (windowing := context.pipeline.contract.windowing).zone:
+            rows = [{**row, "local": windowing.describe_local(row["window_start"])} for row in rows]
         quarantined = 0 if rows else count_quarantined(context.ledger, context.name)
     hint = (
         f"{pluralize(quarantined, 'record')} landed in quarantine, where no window counts them; to see why: "
@@ -80,7 +83,7 @@ def describe(rows: Sequence[Mapping[str, Any]], counts: Mapping[WindowState, int
     """Yield the windows, and the number in each state: of all windows by these `counts`, else of the ones listed."""
     yield Table(
         rows,
-        ("window", "window_start"), "state", ">records", ("certificate", _format_certificate),
+        ("window", _format_window), "state", ">records", ("certificate", _format_certificate),
         (">tries", lambda row: row["tries"] or None), ("Kafka until", "log_until"),
         ("taken by", lambda row: row["taken_by"] and format_holder(row["taken_by"], row["ticket"])),
         ("findings", lambda row: row["blocked_why"] or ", ".join(row["findings"]) or None),
@@ -92,6 +95,11 @@ def describe(rows: Sequence[Mapping[str, Any]], counts: Mapping[WindowState, int
     if number:
         listed = ", ".join(f"{count:,} {state}" for state, count in by_state.most_common())
         yield f"{pluralize(number, 'window')}: {listed}"
+
+
+def _format_window(row: Mapping[str, Any]) -> str:
+    start = format_moment(row["window_start"])
+    return f"{start} ({row['local']})" if row.get("local") else start
 
 
 def _format_certificate(row: Mapping[str, Any]) -> str | None:

@@ -171,7 +171,7 @@ def check_settings(
 
 def _check_retention(check: str, pipeline: Pipeline, policy: TopicPolicy, noted_ms: int | None) -> Iterator[Outcome]:
     """Check that Kafka keeps a window's records until the window is judged, and `ON_CALL_MS` longer."""
-    needed = pipeline.contract.window_minutes * 60_000 + pipeline.ingest.allowed_lateness_ms
+    needed = pipeline.contract.windowing.pieces.longest + pipeline.ingest.allowed_lateness_ms
     held, setting, after = policy.retention_ms, f"retention.ms={needed + ON_CALL_MS}", ""
     if policy.retention_bytes is not None and noted_ms is None:
         what = (

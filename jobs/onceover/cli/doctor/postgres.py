@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from onceover.cli.doctor.outcome import Outcome
+from onceover.cli.doctor.zones import check_zone
 from onceover.config.endpoints import address
 from onceover.detection.evidence import find_incomplete_partitions
 from onceover.errors import OnceoverError, TransientError, UsageError
@@ -75,6 +76,8 @@ def _check_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outc
             "note",
             f"{pluralize(failed, 'failed window')} {'waits' if failed == 1 else 'wait'} for the next repair",
         )
+    if pipeline.contract.window_zone:
+        yield from check_zone(connection, pipeline)
     if not (findings or blocked or damaged or failed):
         yield Outcome(name, "fine", f"no window has failed, {count_open_windows(connection, name)} open")
     yield from _check_ingest(connection, name)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from onceover.errors import UsageError
 from onceover.ledger.catalog import read_registered
 from onceover.ledger.database import Connection
-from onceover.ledger.page_overview import LETTERS, read_consistently, read_states
-from onceover.model.window import WindowRange
+from onceover.ledger.page_overview import LETTERS, read_consistently, read_letters, read_states
+from onceover.model.window import to_ms
 
 MAX_SLOTS: Final = 366 * 24 * 60
 """Windows of one answer: a leap year of one minute each, or five years of five minutes."""
@@ -27,12 +28,28 @@ MEANINGS: Final = {
 
 def read_strip(connection: Connection, name: str, start: datetime, end: datetime) -> Mapping[str, Any]:
     """Return `states`, a letter of MEANINGS for each of the pipeline's windows in `[from, to)`, of `minutes` each, as
-    they were `at` a moment. Raise UsageError for an unknown pipeline, a range that is not of whole windows, or one of
+    they were `at` a moment. Windows of a zone have their `starts` in ms, too, and the places in these at which each of
+    the zone's `days` begins. Raise UsageError for an unknown pipeline, a range that is not of whole windows, or one of
     more than MAX_SLOTS windows."""
     with read_consistently(connection):
-        minutes = read_registered(connection, name).contract.window_minutes
-        span = WindowRange(start, end, minutes)
+        windowing = read_registered(connection, name).windowing
+        span, minutes = windowing.span(start, end), windowing.minutes
         if (slots := (span.end - span.start).total_seconds() / 60 / minutes) > MAX_SLOTS:
             raise UsageError(f"{slots:,.0f} windows are more than one answer has; choose at most {MAX_SLOTS:,}")
-        row = read_states(connection, name, span.start, span.end, minutes)
-    return {"minutes": minutes, "from": span.start, "to": span.end, **row}
+        head = {"minutes": minutes, "from": span.start, "to": span.end}
+        if not windowing.zone:
+            return {**head, **read_states(connection, name, span.start, span.end, minutes)}
+        letters, at = read_letters(connection, name, span.start, span.end)
+    starts = list(windowing.list_starts(span.start, span.end))
+    first = windowing.local_day(span.start)
+    last = windowing.local_day(span.end - timedelta(milliseconds=1))
+    days = (windowing.begin_day(first + timedelta(days=n)) for n in range((last - first).days + 1))
+    return {
+        **head,
+        "zone": windowing.zone,
+        "day": first.isoformat(),
+        "starts": starts,
+        "days": [bisect_left(starts, to_ms(day)) for day in days],
+        "states": "".join(letters.get(each, ".") for each in starts),
+        "at": at,
+    }

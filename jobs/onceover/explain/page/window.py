@@ -36,6 +36,7 @@ def describe_window(known: WindowFacts) -> dict[str, object]:
         "pipeline": known.pipeline,
         "window": known.window,
         "end": known.window.end,
+        "local": known.window.local,
         "state": known.state,
         "verdict": describe_verdict(known),
         "notes": describe_notes(known),

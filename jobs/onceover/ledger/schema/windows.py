@@ -125,6 +125,7 @@ CREATE TABLE onceover."window" (
   pipeline text NOT NULL REFERENCES onceover.pipeline,
   window_start timestamptz NOT NULL,
   window_end timestamptz NOT NULL,
+  day date NOT NULL,
   version bigint NOT NULL DEFAULT 0,
   revision integer NOT NULL DEFAULT 0,
   certificate_id bigint REFERENCES onceover.certificate,
@@ -171,6 +172,8 @@ CREATE INDEX ON onceover."window" (pipeline) WHERE expired_at IS NOT NULL;
 CREATE INDEX ON onceover."window" (pipeline) WHERE claimed_until IS NOT NULL;
 CREATE INDEX ON onceover."window" (pipeline) WHERE taking_id IS NOT NULL;
 COMMENT ON TABLE onceover."window" IS 'Windows: whether each is certified, claimed, blocked or expired now.';
+COMMENT ON COLUMN onceover."window".day IS
+  'The date on which it starts, in UTC or, if its windows have a zone, there.';
 COMMENT ON COLUMN onceover."window".records IS
   'Number of records that the aggregates'' rows count; NULL: unknown, until a repair counts them.';
 COMMENT ON COLUMN onceover."window".expired_at IS

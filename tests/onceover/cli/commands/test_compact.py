@@ -73,7 +73,7 @@ def test_due_windows_are_compacted_and_reported_with_sizes(asked: Asked) -> None
     done = run("--older-than", "90d", *RANGE, "--reason", "-- room; $(rm)")
     assert done.exit_code == 0, done.output
     assert done.stdout.endswith("2 windows compacted, 30 records: 6,000 bytes of text, 800 compacted\n")
-    whole = WindowRange(START, START.replace(hour=7), 60)
+    whole = WindowRange(START, START.replace(hour=7))
     assert asked.of_ledger == [("things", 90 * 86_400_000, whole)]
     (words,) = asked.of_spark
     assert words == ["--pipeline", "things", "--older-than-ms", "7776000000", *RANGE,

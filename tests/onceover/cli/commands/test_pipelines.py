@@ -52,7 +52,7 @@ def test_list_names_topics_and_files_with_mistakes(run: Any, home: Path) -> None
     (home / "pipelines" / "other.toml").write_text("x = 1\n")
     output = json.loads(run("pipelines", "list", "--json").stdout)
     assert output["pipelines"] == [
-        {"name": "things", "topic": "things", "window_minutes": 60, "raw_root": "/onceover/raw"}
+        {"name": "things", "topic": "things", "window_minutes": 60, "window_zone": "UTC", "raw_root": "/onceover/raw"}
     ]
     assert output["wrong"] == ["pipelines/other.toml"]
 

@@ -86,4 +86,4 @@ def test_dry_run_writes_nothing_and_json_is_for_programs(run: Run, library: Swee
 def test_range_is_half_open_and_half_a_range_is_refused(run: Run, library: Sweep) -> None:
     run("sweep", "things", "--from", "2013-01-01T05:00Z", "--to", "2013-01-01T07:00Z")
     assert run("sweep", "things", "--from", "2013-01-01T05:00Z").exit_code == UsageError.exit_code
-    assert library.asked == [(WindowRange(START, START.replace(hour=7), 60), True)]
+    assert library.asked == [(WindowRange(START, START.replace(hour=7)), True)]

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from onceover.explain.page.losses import Loss, list_losses
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.windowing import Windowing
 
 SOURCE = KafkaPartition("1f2e3d4c", 0)
 LOST = OffsetRange(SOURCE, 5, 12)
@@ -20,11 +21,11 @@ def test_expired_gap_is_filled_in_with_its_likely_windows() -> None:
     ]
     hole = {"kind": "hole", "evidence": {"gaps": gaps}}
     end = NOON.replace(minute=15)
-    assert list_losses([hole], [LOST], 5) == [Loss(LOST, "expired", False, NOON, end)]
-    assert list_losses([hole], [], 5) == [Loss(LOST, "expired", True, NOON, end)]
+    assert list_losses([hole], [LOST], Windowing(5)) == [Loss(LOST, "expired", False, NOON, end)]
+    assert list_losses([hole], [], Windowing(5)) == [Loss(LOST, "expired", True, NOON, end)]
 
 
 def test_offsets_that_nothing_reads_have_their_kind() -> None:
     unreadable = {"kind": "unreadable offsets", "evidence": {"stopped": [{"offsets": ["1f2e3d4c", 0, 5, 12]}]}}
     hole_unread = {"kind": "hole", "evidence": {"frontier_and_reach": [["1f2e3d4c", 0, 5, 12]]}}
-    assert list_losses([unreadable, hole_unread], [LOST], 5) == [Loss(LOST, "unreadable")]
+    assert list_losses([unreadable, hole_unread], [LOST], Windowing(5)) == [Loss(LOST, "unreadable")]

@@ -78,7 +78,7 @@ def check(name: Name = None, sample: Sample = None, no_spark: NoSpark = False) -
             ("pipeline", "name"),
             ("check", lambda each: states.get(name_toml(each.name), "fine")),
             ("topic", lambda each: each.contract.topic),
-            ("window", lambda each: f"{each.contract.window_minutes} min"),
+            ("window", lambda each: str(each.contract.windowing)),
             ("columns", lambda each: _format_columns(columns.get(each.name), no_spark)),
             most=None,
             empty=None if mistakes else NO_PIPELINE,

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from onceover.cli.arguments import NO_PIPELINE
 from onceover.cli.command import command
 from onceover.cli.output import Answer, Table
 from onceover.config.pipelines import read_valid
+
+
+def _format_windows(row: Mapping[str, object]) -> str:
+    zone = row["window_zone"]
+    return f"{row['window_minutes']} min" + (f" in {zone}" if zone != "UTC" else "")
 
 
 @command("onceover pipelines list", "onceover pipelines list --json")
@@ -18,6 +25,7 @@ def list_() -> Answer:
             "name": each.name,
             "topic": each.contract.topic,
             "window_minutes": each.contract.window_minutes,
+            "window_zone": each.contract.window_zone or "UTC",
             "raw_root": each.storage.raw_root,
         }
         for each in good
@@ -26,7 +34,7 @@ def list_() -> Answer:
         {"pipelines": rows, "wrong": wrong},
         [
             Table(
-                rows, ("pipeline", "name"), "topic", ("window", lambda row: f"{row['window_minutes']} min"), "raw root",
+                rows, ("pipeline", "name"), "topic", ("window", _format_windows), "raw root",
                 most=None, empty=None if wrong else NO_PIPELINE,
             ),
             *(f"{file} has mistakes; see `onceover pipelines check`" for file in wrong),

@@ -1,0 +1,154 @@
+"""Windows of a zone on the real stack, against plain Python over the log: a day of 25 hours, and its neighbours."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from tests.integration.cutover import assert_proved
+from tests.integration.events import EVENTS, Rows, count_minutes
+from tests.integration.lane import Lane, Lanes
+from tests.integration.other_ledger import make_ledger
+from tests.integration.planted_failures import replay
+from tests.integration.program import succeed
+
+from onceover.config import zones
+from onceover.errors import ContractChangedError, UsageError
+from onceover.ledger.announcements import offer_days
+from onceover.model.window import WindowRange, format_moment
+
+pytestmark = pytest.mark.stack
+ZONE = "Europe/Berlin"
+DAYS = EVENTS.replace("window_minutes = {minutes}", 'window = "{window}"\nwindow_zone = "' + ZONE + '"')
+BEGIN = datetime(2026, 10, 24, 20, tzinfo=UTC)  # two hours before the day of 25 hours
+SPAN = WindowRange(datetime(2026, 10, 23, 22, tzinfo=UTC), datetime(2026, 10, 26, 23, tzinfo=UTC))
+
+
+def produce(lane: Lane, numbers: range) -> None:
+    """Produce a record for each quarter of an hour from BEGIN on, in two Kafka partitions."""
+    for number in numbers:
+        at = BEGIN + number * timedelta(minutes=15)
+        record = {"at": int(at.timestamp() * 1000), "kind": "ab"[number % 2], "amount": number}
+        lane.produce([json.dumps(record).encode()], number % 2)
+
+
+def find_start(at: datetime, hours: int) -> datetime:
+    """Return the start of the window by the zone's own clock: none begins in the hour that comes twice."""
+    local = at.astimezone(zones.open_zone(ZONE))
+    return local.replace(hour=local.hour // hours * hours, minute=0, second=0, fold=0).astimezone(UTC)
+
+
+def compute(lane: Lane, hours: int = 24) -> Rows:
+    rows: dict[tuple[object, ...], list[int]] = {}
+    for _, value in lane.log().values():
+        record = json.loads(value or b"")
+        start = find_start(datetime.fromtimestamp(record["at"] / 1000, UTC), hours)
+        rows.setdefault((count_minutes(start), record["kind"]), []).append(record["amount"])
+    return {place: (len(amounts), sum(amounts), max(amounts)) for place, amounts in rows.items()}
+
+
+def list_windows(lane: Lane) -> list[dict[str, Any]]:
+    return lane.query('SELECT * FROM onceover."window" WHERE pipeline = %s ORDER BY window_start', [lane.name])
+
+
+@pytest.mark.parametrize(("window", "hours"), [("1d", 24), ("6h", 6)])
+def test_days_of_a_zone_are_exact_and_proved(lanes: Lanes, window: str, hours: int) -> None:
+    lane = lanes(DAYS, partitions=2, window=window)
+    produce(lane, range(100))
+    lane.turn()
+    assert lane.aggregates() == compute(lane, hours)
+    produce(lane, range(100, 180))
+    replay(lane)
+    assert lane.aggregates() != compute(lane, hours), "a batch counted twice"
+    lane.ingest()
+    assert lane.repair_detected().failed == ()
+    assert lane.aggregates() == compute(lane, hours)
+    assert lane.repair_detected(SPAN, by_value=True, force=True).failed == ()
+    assert lane.aggregates() == compute(lane, hours)
+    held = list_windows(lane)
+    assert_proved(lane, *(int(count_minutes(row["window_start"])) for row in held))
+    assert all(before["window_end"] == after["window_start"] for before, after in pairwise(held))
+    lengths = {(row["window_end"] - row["window_start"]) / timedelta(hours=1) for row in held}
+    assert lengths == ({24, 25} if hours == 24 else {6, 7})
+
+
+def test_both_times_are_shown_and_typed(lanes: Lanes) -> None:
+    lane = lanes(DAYS, partitions=2, window="1d")
+    produce(lane, range(0, 100, 2))
+    lane.ingest()
+    listed = succeed("windows", lane.name)
+    assert "2026-10-24T22:00Z (2026-10-25 00:00 Europe/Berlin)" in listed
+    told = succeed("explain", lane.name, "2026-10-25T00:00+02:00")
+    assert "window 2026-10-24T22:00Z (2026-10-25 00:00 Europe/Berlin) to 2026-10-25T23:00Z" in told
+    planned = succeed("repair", lane.name, "--from", "2026-10-25T00:00+02:00", "--to", "2026-10-26T00:00+01:00",
+                      "--force", "--dry-run")  # fmt: skip
+    assert "2026-10-24T22:00Z (2026-10-25 00:00 Europe/Berlin)" in planned
+    assert succeed("pipelines", "check", lane.name).count("1440 min in Europe/Berlin") == 1
+
+
+@pytest.mark.rare
+def test_lost_ledger_finds_the_same_days(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = lanes(DAYS, partitions=2, window="1d")
+    produce(lane, range(180))
+    replay(lane)
+    lane.ingest()
+    lane.repair_detected()
+    right, windows = lane.aggregates(), list_windows(lane)
+    assert right == compute(lane)
+    assert len(lane.compact()) == len(windows)
+    monkeypatch.setenv("ONCEOVER_POSTGRES", make_ledger())
+    lane.rebuild()
+    lane.ingest()
+    lane.repair_detected(SPAN, force=True)
+    assert lane.aggregates() == right
+    spans = [(row["window_start"], row["window_end"], row["day"]) for row in windows]
+    assert [(row["window_start"], row["window_end"], row["day"]) for row in list_windows(lane)] == spans
+    assert_proved(lane, *(int(count_minutes(row["window_start"])) for row in windows))
+    with lane.ledger() as ledger:
+        offered = offer_days(ledger, "a run", [lane.name])
+    assert {row["day"] for row in offered} <= {"2026-10-24", "2026-10-25", "2026-10-26"}
+
+
+@pytest.mark.rare
+def test_days_of_the_zone_are_announced(lanes: Lanes) -> None:
+    lane = lanes(DAYS, partitions=2, window="6h")
+    produce(lane, range(0, 60))
+    replay(lane)
+    lane.ingest()
+    lane.repair_detected()
+    with lane.ledger() as ledger:
+        offered = offer_days(ledger, "a run", [lane.name])
+    found = {(row["day"], format_moment(row["start"])) for row in offered}
+    assert found == {
+        ("2026-10-24", "2026-10-24T16:00Z"),
+        *(("2026-10-25", f"2026-10-{at}Z") for at in ("24T22:00", "25T05:00")),
+    }
+
+
+@pytest.mark.rare
+def test_other_zone_data_never_moves_a_window(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = lanes(DAYS, partitions=2, window="1d")
+    produce(lane, range(100))
+    lane.ingest()
+    known = zones.read_changes(ZONE)
+    autumn = int(datetime(2026, 10, 25, 1, tzinfo=UTC).timestamp())
+    spring = next(second for second, _ in known if second > autumn)
+    for without, refused in ((autumn, True), (spring, False)):
+        other = tuple(change for change in known if change[0] != without)
+        with monkeypatch.context() as patch:
+            patch.setattr("onceover.config.pipeline_file.read_changes", lambda _, other=other: other)
+            with pytest.raises(ContractChangedError, match="by this machine's package tzdata, differs from version 1"):
+                lane.turn()
+            if refused:
+                with pytest.raises(UsageError, match=r"tzdata, window 2026-10-24T22:00Z is another"):
+                    lane.migrate()
+            else:
+                assert lane.migrate().new == 2
+                produce(lane, range(100, 120))
+                lane.ingest()
+                lane.repair_detected(SPAN, force=True)
+                assert lane.aggregates() == compute(lane)
+    assert date(2027, 3, 28) == datetime.fromtimestamp(spring, UTC).date()
