@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from tests.integration.cutover import assert_proved
-from tests.integration.events import EVENTS, Rows, count_minutes
+from tests.integration.events import EVENTS, NOON_MS, Rows, count_minutes
 from tests.integration.lane import Lane, Lanes
 from tests.integration.other_ledger import make_ledger
 from tests.integration.planted_failures import replay
 from tests.integration.program import succeed
 
+from onceover.cli.doctor.outcome import Outcome
+from onceover.cli.doctor.zones import check_zone
 from onceover.config import zones
 from onceover.errors import ContractChangedError, UsageError
 from onceover.ledger.announcements import offer_days
@@ -152,3 +155,19 @@ def test_other_zone_data_never_moves_a_window(lanes: Lanes, monkeypatch: pytest.
                 lane.repair_detected(SPAN, force=True)
                 assert lane.aggregates() == compute(lane)
     assert date(2027, 3, 28) == datetime.fromtimestamp(spring, UTC).date()
+
+
+def test_doctor_compares_postgresqls_data(lanes: Lanes) -> None:
+    lane = lanes(DAYS, window="1d")
+
+    def check(**changes: Any) -> Outcome:
+        pipeline = lane.pipeline
+        with lane.ledger() as ledger:
+            (outcome,) = check_zone(ledger, replace(pipeline, contract=replace(pipeline.contract, **changes)))
+        return outcome
+
+    assert check().state == "fine"
+    assert check(window_zone="Mars/Olympus").what.startswith("PostgreSQL does not know the zone Mars/Olympus")
+    moved = tuple((second + 3600 * (second > NOON_MS // 1000), offset) for second, offset in zones.read_changes(ZONE))
+    told = check(zone_changes=moved)
+    assert (told.state, "first at 2026-03-29T01:59:59Z" in told.what) == ("wrong", True)

@@ -62,7 +62,8 @@ def _read_zone(name: str, info: ValidationInfo) -> str:
     if info.data.get("window") is None and "window" in info.data:
         raise wrong("window_minutes are those of UTC", 'write window = "1d" in their place')
     try:
-        read_changes(name)
+        if any(offset % 60 for _, offset in read_changes(name)):  # no file's name has seconds
+            raise wrong("had offsets with seconds after 1970", "take a zone of the same clock, such as Africa/Abidjan")
     except LookupError as error:
         close = get_close_matches(name, list_zones(), n=1)
         raise wrong(str(error), f"did you mean {close[0]}?" if close else "take one such as Europe/Berlin") from None

@@ -16,17 +16,32 @@ class Strip {
     this.canvas = box.querySelector("canvas");
     this.say = document.getElementById("where");
     this.states = answer.states;
-    this.start = Date.parse(answer.from);
-    this.minutes = answer.minutes;
-    this.slots = (24 * 60) / answer.minutes;
-    this.days = Math.ceil(this.states.length / this.slots);
+    const perDay = (24 * 60) / answer.minutes;
+    const whole = (length, step) => Array.from({ length }, (_, number) => number * step);
+    // Only windows of a zone have these: days of other lengths.
+    this.zone = answer.zone ?? "UTC";
+    this.firsts = [...(answer.days ?? whole(Math.ceil(this.states.length / perDay), perDay)), this.states.length];
+    this.starts = answer.starts ?? whole(this.states.length, answer.minutes * MINUTE).map((by) => Date.parse(answer.from) + by);
+    this.starts.push(Date.parse(answer.to));
+    this.first = Date.parse(answer.day ?? answer.from.slice(0, 10));
+    this.days = this.firsts.length - 1;
+    this.slots = Math.max(...this.firsts.slice(1).map((end, day) => end - this.firsts[day]));
     this.words = new Map([...document.querySelectorAll("[data-letter]")].map((each) => [each.dataset.letter, each.lastElementChild.textContent]));
     this.at = Math.max(0, this.findTrouble(-1, 1) ?? this.states.search(/[^.]/));
     this.anchor = null;
   }
 
   moment(slot) {
-    return this.start + slot * this.minutes * MINUTE;
+    return this.starts[slot];
+  }
+
+  findDay(slot) {
+    const next = this.firsts.findIndex((first) => first > slot);
+    return next === -1 ? this.days - 1 : next - 1;
+  }
+
+  date(day) {
+    return new Date(this.first + day * 24 * 60 * MINUTE);
   }
 
   findTrouble(from, step) {
@@ -54,7 +69,7 @@ class Strip {
     this.label(paint, high);
     const trouble = [];
     for (let day = 0; day < this.days; day += 1) {
-      const column = this.states.slice(day * this.slots, (day + 1) * this.slots);
+      const column = this.states.slice(this.firsts[day], this.firsts[day + 1]);
       for (let slot = 0, next; slot < column.length; slot = next) {
         next = slot + 1;
         while (next < column.length && column[next] === column[slot]) next += 1;
@@ -74,7 +89,7 @@ class Strip {
     const style = getComputedStyle(document.documentElement);
     paint.font = "12px system-ui, sans-serif";
     for (let day = 0; day < this.days; day += 1) {
-      const date = new Date(this.start + day * 24 * 60 * MINUTE);
+      const date = this.date(day);
       if (date.getUTCDate() !== 1) continue;
       const x = LEFT + day * this.cell.wide;
       paint.fillStyle = style.getPropertyValue("--line");
@@ -98,9 +113,9 @@ class Strip {
     paint.strokeStyle = style.getPropertyValue("--focus");
     paint.lineWidth = 2;
     const [first, last] = this.selected();
-    for (let day = Math.floor(first / this.slots); day <= Math.floor((last - 1) / this.slots); day += 1) {
-      const from = Math.max(first - day * this.slots, 0);
-      const to = Math.min(last - day * this.slots, this.slots);
+    for (let day = this.findDay(first); day <= this.findDay(last - 1); day += 1) {
+      const from = Math.max(first, this.firsts[day]) - this.firsts[day];
+      const to = Math.min(last, this.firsts[day + 1]) - this.firsts[day];
       const high = Math.max((to - from) * this.cell.high, 6);
       paint.strokeRect(LEFT + day * this.cell.wide - 2, TOP + 3 + from * this.cell.high, Math.max(this.cell.wide + 4, 9), high + 2);
     }
@@ -124,11 +139,17 @@ class Strip {
     this.say.textContent =
       last - first > 1
         ? `${write(this.moment(first))} to ${write(this.moment(last))}: ${last - first} windows selected. Press r to plan their repair.`
-        : `${write(this.moment(this.at))} (${new Date(this.moment(this.at)).toLocaleString()} here): ${word}.`;
+        : `${write(this.moment(this.at))} (${this.describe(this.at)}): ${word}.`;
+  }
+
+  describe(slot) {
+    const at = new Date(this.moment(slot));
+    const there = this.zone === "UTC" ? "" : `${at.toLocaleString([], { timeZone: this.zone })} ${this.zone}, `;
+    return `${there}${at.toLocaleString()} here`;
   }
 
   openDay() {
-    location.assign(`${box.dataset.pipeline}?day=${write(this.moment(this.at)).slice(0, 10)}`);
+    location.assign(`${box.dataset.pipeline}?day=${this.date(this.findDay(this.at)).toISOString().slice(0, 10)}`);
   }
 
   repair() {
@@ -140,14 +161,25 @@ class Strip {
   locate(event) {
     const day = Math.min(Math.max(Math.floor((event.offsetX - LEFT) / this.cell.wide), 0), this.days - 1);
     const slot = Math.min(Math.max(Math.floor((event.offsetY - TOP - 4) / this.cell.high), 0), this.slots - 1);
-    return day * this.slots + slot;
+    return Math.min(this.firsts[day] + slot, Math.max(this.firsts[day], this.firsts[day + 1] - 1));
+  }
+
+  neighbour(step) {
+    const day = this.findDay(this.at);
+    const other = Math.min(Math.max(day + step, 0), this.days - 1);
+    return other === day ? this.at : Math.min(this.firsts[other] + this.at - this.firsts[day], this.firsts[other + 1] - 1);
   }
 
   press(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const moves = { ArrowLeft: -this.slots, ArrowRight: this.slots, ArrowUp: -1, ArrowDown: 1 };
+    const moves = {
+      ArrowLeft: () => this.neighbour(-1),
+      ArrowRight: () => this.neighbour(1),
+      ArrowUp: () => this.at - 1,
+      ArrowDown: () => this.at + 1,
+    };
     const trouble = { n: 1, p: -1 };
-    if (event.key in moves) this.move(this.at + moves[event.key], event.shiftKey);
+    if (event.key in moves) this.move(moves[event.key](), event.shiftKey);
     else if (event.key in trouble) this.move(this.findTrouble(this.at, trouble[event.key]) ?? this.at, false);
     else if (event.key === "Enter") this.openDay();
     else if (event.key === "r") this.repair();
