@@ -1,10 +1,10 @@
 """When windows have other rows, and every 5 minutes: tell other DAGs which days, by events of the pipelines' assets.
 
-The asset of a pipeline is `aggregates.PIPELINE`. Each event is of one day in UTC, its partition key. Its extra lists
-under `published` each request that gave windows of the day new rows: repaired by a DAG or from a shell, restored, or
-late records that were certified without a repair. A request names who and why, and its windows with start, end,
-revision, certificate and verdict, and the records counted before and after. Each window is announced at least once, a
-rare time twice: revision and certificate tell.
+The asset of a pipeline is `aggregates.PIPELINE`. Each event is of one day, in UTC or the windows' zone, its
+partition key. Its extra lists under `published` each request that gave windows of the day new rows: repaired by a DAG
+or from a shell, restored, or late records that were certified without a repair. A request names who and why, and its
+windows with start, end, revision, certificate and verdict, and the records counted before and after. Each window is
+announced at least once, a rare time twice: revision and certificate tell.
 
 The tasks that repair, restore or certify start a run at once; the schedule announces what a shell or ingest published.
 A day waits while repairs of it are planned or under way, for at most an hour, so that it is announced once.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from onceover.ledger.root import Root, RootRefusedError
 from onceover.ledger.writer_schemas import list_judged
 from onceover.model.offsets import OffsetRange
 from onceover.model.pipeline import Pipeline
+from onceover.model.windowing import Windowing
 from onceover.raw.layout import Layout
 from onceover.raw.store import make_address
 
@@ -49,6 +50,14 @@ class PipelineContext:
         """Connect to the ledger. Raise UnreachableError if PostgreSQL does not answer, TerminalError for another schema
         version."""
         return self._held.enter_context(open_ledger(f"{self._purpose} {self.name}"))
+
+    @property
+    def windowing(self) -> Windowing:
+        """Where windows begin: as the ledger has it, which keeps what it knew of a zone; without it, as the TOML."""
+        if self.pipeline.contract.window_zone:
+            with suppress(OnceoverError):
+                return self.read_registration().windowing
+        return self.pipeline.contract.windowing
 
     @cached_property
     def files(self) -> WindowFiles:

@@ -25,8 +25,8 @@ def pipeline_asset(pipeline: str) -> Asset:
 
 
 def repaired_days(*pipelines: str) -> PartitionedAssetTimetable:
-    """Return the schedule of a DAG that has a run for each day in UTC of which windows of these pipelines have other
-    rows now. Its `partition_key` is the day, as in 2026-11-29."""
+    """Return the schedule of a DAG that has a run for each day of which windows of these pipelines have other rows now.
+    Its `partition_key` is the day in UTC, or in the windows' zone, as in 2026-11-29."""
     mapper = StartOfDayMapper(input_format="%Y-%m-%d")
     return PartitionedAssetTimetable(assets=AssetAny(*map(pipeline_asset, pipelines)), default_partition_mapper=mapper)
 

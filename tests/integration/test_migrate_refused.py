@@ -89,7 +89,7 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
         repair_as(lane, before, request_id)
     with lane.open() as context, as_driver(context.ledger, lane.name, "test") as epoch:
         with again:
-            cut_over(context.ledger, epoch, before, lane.pipeline, lane.registered().columns, "me", "a test")
+            cut_over(context.ledger, epoch, before, lane.pipeline.contract, lane.registered().columns, "me", "a test")
         with again, open_source(context) as (topic, offsets):
             build_driver(lane.spark, context, epoch, before, topic, offsets, FaultPoint())
     assert lane.aggregates() == wrong

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +19,6 @@ from tests.integration.program import succeed
 from onceover.cli.doctor.outcome import Outcome
 from onceover.cli.doctor.zones import check_zone
 from onceover.config import zones
-from onceover.errors import ContractChangedError, UsageError
 from onceover.ledger.announcements import offer_days
 from onceover.model.window import WindowRange, format_moment
 
@@ -83,12 +82,12 @@ def test_both_times_are_shown_and_typed(lanes: Lanes) -> None:
     produce(lane, range(0, 100, 2))
     lane.ingest()
     listed = succeed("windows", lane.name)
-    assert "2026-10-24T22:00Z (2026-10-25 00:00 Europe/Berlin)" in listed
+    assert "2026-10-24T22:00Z (2026-10-25T00:00+02:00 Europe/Berlin)" in listed
     told = succeed("explain", lane.name, "2026-10-25T00:00+02:00")
-    assert "window 2026-10-24T22:00Z (2026-10-25 00:00 Europe/Berlin) to 2026-10-25T23:00Z" in told
+    assert "window 2026-10-24T22:00Z (2026-10-25T00:00+02:00 Europe/Berlin) to 2026-10-25T23:00Z" in told
     planned = succeed("repair", lane.name, "--from", "2026-10-25T00:00+02:00", "--to", "2026-10-26T00:00+01:00",
                       "--force", "--dry-run")  # fmt: skip
-    assert "2026-10-24T22:00Z (2026-10-25 00:00 Europe/Berlin)" in planned
+    assert "2026-10-24T22:00Z (2026-10-25T00:00+02:00 Europe/Berlin)" in planned
     assert succeed("pipelines", "check", lane.name).count("1440 min in Europe/Berlin") == 1
 
 
@@ -139,31 +138,36 @@ def test_other_zone_data_never_moves_a_window(lanes: Lanes, monkeypatch: pytest.
     known = zones.read_changes(ZONE)
     autumn = int(datetime(2026, 10, 25, 1, tzinfo=UTC).timestamp())
     spring = next(second for second, _ in known if second > autumn)
-    for without, refused in ((autumn, True), (spring, False)):
+    for without, version in ((autumn, 1), (spring, 2)):
         other = tuple(change for change in known if change[0] != without)
-        with monkeypatch.context() as patch:
-            patch.setattr("onceover.config.pipeline_file.read_changes", lambda _, other=other: other)
-            with pytest.raises(ContractChangedError, match="by this machine's package tzdata, differs from version 1"):
-                lane.turn()
-            if refused:
-                with pytest.raises(UsageError, match=r"tzdata, window 2026-10-24T22:00Z is another"):
-                    lane.migrate()
-            else:
-                assert lane.migrate().new == 2
-                produce(lane, range(100, 120))
-                lane.ingest()
-                lane.repair_detected(SPAN, force=True)
-                assert lane.aggregates() == compute(lane)
-    assert date(2027, 3, 28) == datetime.fromtimestamp(spring, UTC).date()
+        monkeypatch.setattr("onceover.config.pipeline_file.read_changes", lambda _, other=other: other)
+        monkeypatch.setattr("onceover.config.pipeline_file.read_version", lambda: "2027a")
+        produce(lane, range(100 * version, 100 * version + 20))
+        lane.turn()
+        assert lane.migrate().new == version
+        lane.ingest()
+        lane.repair_detected(SPAN, force=True)
+        assert lane.aggregates() == compute(lane)
+    assert lane.registered().contract.zone_data == "2027a"
+    assert "days by time zone data 2027a" in succeed("explain", lane.name, "2026-10-25T00:00+02:00")
+    monkeypatch.undo()
+    lane.turn()  # by what the ledger keeps, whatever this machine has
+    monkeypatch.setenv("ONCEOVER_POSTGRES", make_ledger())
+    right = lane.aggregates
+    lane.rebuild()
+    lane.ingest()
+    lane.repair_detected(SPAN, force=True)
+    assert right() == compute(lane)
+    assert lane.registered().contract.zone_data == "2027a"
 
 
 def test_doctor_compares_postgresqls_data(lanes: Lanes) -> None:
     lane = lanes(DAYS, window="1d")
 
     def check(**changes: Any) -> Outcome:
-        pipeline = lane.pipeline
+        contract = replace(lane.pipeline.contract, **changes)
         with lane.ledger() as ledger:
-            (outcome,) = check_zone(ledger, replace(pipeline, contract=replace(pipeline.contract, **changes)))
+            (outcome,) = check_zone(ledger, lane.name, contract, contract)
         return outcome
 
     assert check().state == "fine"
@@ -171,3 +175,8 @@ def test_doctor_compares_postgresqls_data(lanes: Lanes) -> None:
     moved = tuple((second + 3600 * (second > NOON_MS // 1000), offset) for second, offset in zones.read_changes(ZONE))
     told = check(zone_changes=moved)
     assert (told.state, "first at 2026-03-29T01:59:59Z" in told.what) == ("wrong", True)
+    with lane.ledger() as ledger:
+        kept = lane.pipeline.contract
+        other, fine = check_zone(ledger, lane.name, kept, replace(kept, zone_changes=moved, zone_data="2027a"))
+    assert (other.state, fine.state) == ("note", "fine")
+    assert "time zone data 2027a of this machine differ from the contract's 2026f" in other.what

@@ -20,7 +20,7 @@ from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.airflow, pytest.mark.rare]
 SATURDAY = datetime(2026, 10, 24, tzinfo=UTC)
-AUTUMN = "2026-10-24T22:00Z (2026-10-25 00:00 Europe/Berlin)"
+AUTUMN = "2026-10-24T22:00Z (2026-10-25T00:00+02:00 Europe/Berlin)"
 
 
 def test_page_and_dags_go_by_the_zones_clock(lanes: Lanes, stack: Stack, airflow: AirflowRest) -> None:
@@ -53,7 +53,7 @@ def test_page_and_dags_go_by_the_zones_clock(lanes: Lanes, stack: Stack, airflow
     run_dag(airflow, "announce_published", {})
     events = airflow._call("GET", "/api/v2/assets/events", query={"order_by": "-timestamp"})["asset_events"]
     assert [each["partition_key"] for each in events if each["name"] == f"aggregates.{lane.name}"] == ["2026-10-25"]
-    # Airflow's days are of UTC: 24 October has the windows from 02:00 on, and the first of the 25th.
+    # Airflow's days are of UTC: in 24 October end the windows up to midnight in Berlin.
     backfill = airflow.backfill("repair_history", SATURDAY, SATURDAY, {"pipeline": lane.name})
     airflow.wait_for_backfill(backfill, 400)
     assert lane.aggregates() == compute(lane, 6)

@@ -33,10 +33,10 @@ def test_data_interval_of_a_day_excludes_the_next_midnight() -> None:
     assert name_bounds(chosen(interval=DAY)) == {"from": "2013-01-01T00:00Z", "to": "2013-01-02T00:00Z"}
 
 
-def test_data_interval_has_a_zones_windows_that_start_in_it() -> None:
+def test_data_interval_has_a_zones_windows_that_end_in_it() -> None:
     berlin = Windowing(1440, "Europe/Berlin", read_changes("Europe/Berlin"))
     found = parse_range(None, None, DAY, windowing=berlin)
-    assert name_bounds(found) == {"from": "2013-01-01T23:00Z", "to": "2013-01-02T23:00Z"}
+    assert name_bounds(found) == {"from": "2012-12-31T23:00Z", "to": "2013-01-01T23:00Z"}
 
 
 def test_times_in_another_zone_are_converted_to_utc() -> None:

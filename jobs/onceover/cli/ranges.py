@@ -11,13 +11,13 @@ from onceover.model.window import WindowRange, format_moment
 
 def resolve_range(context: PipelineContext, start: str, end: str) -> WindowRange:
     """Return the range of windows. Raises UsageError for one that is not aligned, is empty or ends in the future."""
-    return reject_future_range(context, context.pipeline.contract.windowing.parse_range(start, end))
+    return reject_future_range(context, context.windowing.parse_range(start, end))
 
 
 def resolve_range_until_now(context: PipelineContext, start: str, end: str) -> WindowRange:
     """Return the range of windows, without those in the future, and say so. Raises UsageError for one that is not
     aligned, is empty or begins in the future."""
-    requested = context.pipeline.contract.windowing.parse_range(start, end)
+    requested = context.windowing.parse_range(start, end)
     chosen = cut_future_range(context, requested)
     if chosen.end < requested.end:
         print_progress(f"the range ends in the future: it is cut at {format_moment(chosen.end)}")

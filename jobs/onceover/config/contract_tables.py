@@ -41,9 +41,9 @@ def _check_window_length(minutes: int | None, info: ValidationInfo) -> int:
     """Return the minutes of `window`, which the table may have instead."""
     length = info.data.get("window")
     if minutes is None:
-        if length is None:
-            raise wrong("missing", 'write window_minutes = 5, or window = "1d" with a window_zone')
-        return int(length) // MINUTE
+        if length is None and "window" in info.data:  # absent if its own value is wrong
+            raise wrong("missing", 'write window_minutes = 5, or window = "1d", which may have a window_zone')
+        return int(length or 0) // MINUTE
     if length is not None:
         raise wrong("window is given too", "leave one of the two out")
     if not is_window_length(minutes):
@@ -59,7 +59,7 @@ def _check_window(length: int | None) -> int | None:
 
 
 def _read_zone(name: str, info: ValidationInfo) -> str:
-    if info.data.get("window") is None and "window" in info.data:
+    if info.data.get("window_minutes") and info.data.get("window", 0) is None:
         raise wrong("window_minutes are those of UTC", 'write window = "1d" in their place')
     try:
         if any(offset % 60 for _, offset in read_changes(name)):  # no file's name has seconds

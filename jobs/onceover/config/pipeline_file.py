@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from onceover.config.contract_tables import FOLDER, ContractTable, list_measures
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.config.pipeline_tables import PipelineTable
-from onceover.config.zones import read_changes
+from onceover.config.zones import read_changes, read_version
 from onceover.model.contract import Contract, CsvLayout, Key
 from onceover.model.pipeline import NAME, NAME_RULE, IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
 
@@ -79,7 +79,8 @@ def _build_contract(table: ContractTable) -> Contract:
     values = {**vars(table), **vars(table.bounds)}
     del values["bounds"], values["window"]
     values["window_zone"] = table.window_zone or ""
-    values["zone_changes"] = read_changes(table.window_zone) if table.window_zone else ()
+    if table.window_zone:
+        values["zone_changes"], values["zone_data"] = read_changes(table.window_zone), read_version()
     values["reader_schema"] = values.pop("schema_file")
     values["key_schema"] = values.pop("key_schema_file")
     values["csv"] = CsvLayout(**vars(table.csv)) if table.format == "csv" else None

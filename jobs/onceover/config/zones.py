@@ -18,6 +18,11 @@ def list_zones() -> tuple[str, ...]:
     return tuple(sorted(_DATA.joinpath("zones").read_text("utf-8").split()))
 
 
+def read_version() -> str:
+    """Return the version of the data, as IANA names it: 2026f."""
+    return _DATA.joinpath("zoneinfo", "tzdata.zi").read_text("utf-8").split("\n", 1)[0].rpartition(" ")[2]
+
+
 def open_zone(name: str) -> ZoneInfo:
     """Return the zone by the package's data, whatever the operating system has. Raises LookupError for an unknown
     name."""

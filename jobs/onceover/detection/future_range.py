@@ -22,7 +22,7 @@ def reject_future_range(context: PipelineContext, requested: WindowRange) -> Win
 
 def resolve_window(context: PipelineContext, text: str) -> Window:
     """Return the window by its typed start. Raises UsageError for a time at which no window starts, or a future one."""
-    window = context.pipeline.contract.windowing.parse_window(text)
+    window = context.windowing.parse_window(text)
     reject_future_range(context, WindowRange(window.start, window.end))
     return window
 
@@ -31,7 +31,7 @@ def cut_future_range(context: PipelineContext, requested: WindowRange) -> Window
     """Return the range without the windows that end in the future, unless the ledger has windows there.
 
     Raises UsageError if it begins there: that is a typing error."""
-    newest = context.pipeline.contract.windowing.floor(_find_newest(context, requested))
+    newest = context.windowing.floor(_find_newest(context, requested))
     if requested.start < newest < requested.end:
         return replace(requested, end=newest)
     return requested.require_end_by(newest)

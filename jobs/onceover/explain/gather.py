@@ -42,6 +42,7 @@ class WindowFacts:
     has_unknown_compacted: bool
     aggregates: str
     lost_schema: str | None
+    zone_data: str = ""
 
     @property
     def state(self) -> str:
@@ -110,6 +111,7 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
         has_unknown_compacted=any(f.kind is Kind.MISSING_FILE for f in judged or ())
         and _has_unknown_compacted(context, window, compacted),
         aggregates=f"aggregates.{registered.name}",
+        zone_data=registered.contract.zone_data,
         lost_schema=None if length is None else _find_lost_schema(context),
     )
 

@@ -185,6 +185,8 @@ def describe_certificate_basis(facts: WindowFacts) -> str | None:
         )
     if rests_on["evaluated_by"]:
         parts.append(f"lines evaluated by {' and '.join(map(_describe_versions, rests_on['evaluated_by']))}")
+    if facts.zone_data:
+        parts.append(f"days by time zone data {facts.zone_data}")
     if extras := sum(end - start for _, _, start, end, _ in rests_on["extras"]):
         parts.append(f"{pluralize(extras, 'record')} among them that had landed nowhere")
     if lost := rests_on["lost_offsets"]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from psycopg.errors import LockNotAvailable
@@ -23,8 +24,7 @@ from onceover.lines.contract_names import name_contract
 from onceover.model.contract import Columns, Contract
 from onceover.model.contract_changes import list_added_measures, list_changed_parts, list_refused_changes
 from onceover.model.offsets import KafkaPartition
-from onceover.model.pipeline import Pipeline
-from onceover.model.window import format_moment
+from onceover.model.windowing import Windowing
 from onceover.raw.contract_files import explain_unknown_files, read_contracts
 
 _OWNER = "onceover pipelines migrate"
@@ -67,16 +67,19 @@ def migrate_contract(context: PipelineContext, check: Check, who: str, why: str,
     """
     registered, pipeline, ledger = context.read_registration(), context.pipeline, context.ledger
     version, old, new = registered.contract_version, registered.contract, pipeline.contract
+    if old.zone_changes == new.zone_changes or find_moved_window(ledger, pipeline.name, new.windowing):
+        new = new.with_zone_data_of(old)  # other data count from the version on under which no window moves
     if old.fingerprint() == new.fingerprint():
         return Migration(pipeline.name, version, version)
-    _refuse(pipeline.name, [*list_refused_changes(old, new), *_list_moved_windows(ledger, pipeline)])
-    found = _find_cutovers(context, registered)
+    _refuse(pipeline.name, list_refused_changes(old, new))
+    kept = _find_kept(context, registered)
+    new, found = kept or (new, None)
     columns, retyped = check(old, new)
     _refuse(pipeline.name, retyped)
     cutovers: Mapping[KafkaPartition, int]
     if write:
         with as_driver(ledger, pipeline.name, _OWNER) as epoch:
-            cutovers = cut_over(ledger, epoch, registered, pipeline, columns, who, why, found)
+            cutovers = cut_over(ledger, epoch, registered, new, columns, who, why, found)
     else:
         cutovers = plan_cutovers(ledger, pipeline.name, found)
     return Migration(
@@ -89,27 +92,28 @@ def migrate_contract(context: PipelineContext, check: Check, who: str, why: str,
     )
 
 
-def _find_cutovers(context: PipelineContext, registered: RegisteredPipeline) -> Mapping[KafkaPartition, int] | None:
-    """Return the cutovers to the next version that raw has already; None if it has none."""
-    layout, new = context.layout, context.pipeline.contract
+def _find_kept(
+    context: PipelineContext, registered: RegisteredPipeline
+) -> tuple[Contract, Mapping[KafkaPartition, int]] | None:
+    """Return the next version of the contract with its cutovers, if raw has it already."""
+    layout = context.layout
     beside, known = read_contracts(context.raw_address, layout), registered.contracts.versions
     kept = beside.versions if beside else ()
     if beside is None or (len(kept) <= len(known) and kept == known[: len(kept)]):
         return None
     version = len(known) + 1
-    if kept[: version - 1] != known or kept[version - 1].fingerprint() != new.fingerprint():
+    new = context.pipeline.contract
+    if kept[: version - 1] != known or kept[version - 1] != new.with_zone_data_of(kept[version - 1]):
         names = [f"{name_contract(contract, n)}.json" for n, contract in enumerate(kept, 1) if contract not in known]
         raise UsageError(explain_unknown_files(layout, names))
-    return {source: at[version] for source, at in sorted(beside.cutovers.at.items()) if version in at}
+    at = {source: at[version] for source, at in sorted(beside.cutovers.at.items()) if version in at}
+    return kept[version - 1], at
 
 
-def _list_moved_windows(connection: Connection, pipeline: Pipeline) -> list[str]:
-    """Say which windows of the ledger would begin or end elsewhere by other data of their zone, the first of them."""
-    windowing = pipeline.contract.windowing
-    for start, end in list_spans(connection, pipeline.name) if windowing.zone else ():
-        if not windowing.is_start(start) or windowing.window_at(start).end != end:
-            return [f"by this machine's package tzdata, window {format_moment(start)} is another"]
-    return []
+def find_moved_window(connection: Connection, pipeline: str, windowing: Windowing) -> datetime | None:
+    """Return the ledger's first window that would begin or end elsewhere by this data of its zone."""
+    spans = list_spans(connection, pipeline) if windowing.zone else []
+    return next((at for at, end in spans if not windowing.is_start(at) or windowing.window_at(at).end != end), None)
 
 
 def _refuse(name: str, what: list[str]) -> None:
@@ -170,13 +174,13 @@ def cut_over(
     connection: Connection,
     epoch: Epoch,
     registered: RegisteredPipeline,
-    pipeline: Pipeline,
+    contract: Contract,
     columns: Columns,
     who: str,
     why: str,
     found: Mapping[KafkaPartition, int] | None = None,
 ) -> Mapping[KafkaPartition, int]:
-    """Put the pipeline's contract into force as the next version, in one transaction; returns the cutovers, those that
+    """Put the contract into force as the next version, in one transaction; returns the cutovers, those that
     were `found` beside raw, if any.
 
     Raises UsageError as `plan_cutovers` does, ContractChangedError if another migration was faster, BusyError while
@@ -187,8 +191,10 @@ def cut_over(
         with connection.transaction():
             require_epoch(connection, epoch)
             require_in_force(connection, registered)
+            if find_moved_window(connection, registered.name, contract.windowing):
+                raise BusyError(f"windows of {registered.name} have landed meanwhile; nothing is wrong, start again")
             cutovers = plan_cutovers(connection, registered.name, found)
-            keep_contract(connection, pipeline.name, pipeline.contract, version, columns, cutovers, who, why)
+            keep_contract(connection, registered.name, contract, version, columns, cutovers, who, why)
             _add_measures(connection, registered, columns)
     except LockNotAvailable as error:
         raise BusyError(

@@ -157,9 +157,8 @@ def _frame(batch: pa.RecordBatch, framing: Framing, waiting: _Waiting) -> None:
 def find_starts(event_ms: np.ndarray, pieces: Pieces) -> np.ndarray:
     """Return the start of the window that holds each time, in ms."""
     firsts, lasts = np.array(pieces.firsts), np.array(pieces.lasts)
-    place = np.maximum(np.searchsorted(firsts, event_ms, "right") - 1, 0)
-    since = event_ms - firsts[place]
-    starts: np.ndarray = np.minimum(lasts[place], event_ms - since % pieces.length)
+    place = np.maximum(np.searchsorted(firsts, event_ms, "right") - 1, 0) if len(firsts) > 1 else 0
+    starts: np.ndarray = np.minimum(lasts[place], event_ms - (event_ms - firsts[place]) % pieces.length)
     return starts
 
 

@@ -183,10 +183,12 @@ def record_poison(connection: Connection, pipeline: str, found: Iterable[PoisonR
 
 
 def require_same_contract(connection: Connection, pipeline: Pipeline) -> RegisteredPipeline:
-    """Return the registered pipeline. Raises ContractChangedError if its TOML has another contract than the ledger."""
+    """Return the registered pipeline. Raises ContractChangedError if its TOML has another contract than the ledger;
+    what the ledger knows of the zone counts, and not what this machine does."""
     registered = read_registered(connection, pipeline.name)
-    if registered.contract.fingerprint() != pipeline.contract.fingerprint():
-        parts = ", ".join(list_changed_parts(registered.contract, pipeline.contract))
+    contract = pipeline.contract.with_zone_data_of(registered.contract)
+    if registered.contract.fingerprint() != contract.fingerprint():
+        parts = ", ".join(list_changed_parts(registered.contract, contract))
         raise ContractChangedError(
             f"pipelines/{pipeline.name}.toml: [contract] {parts} "
             f"differs from version {registered.contract_version} in the ledger; put it back, or cut over to it with "

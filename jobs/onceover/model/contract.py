@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -50,8 +50,8 @@ class Contract:
     Event time may lie at most `horizon_ms` before and `skew_ms` after the Kafka timestamp; None is no bound.
     `schema` is Spark DDL and empty unless `format` is json or csv; `csv` is None unless it is csv; `reader_schema` is
     the text of an Avro or Protobuf schema, and empty unless it is either; `message` names Protobuf's; so have keys.
-    `window_zone` and `zone_changes` are as in `Windowing`. A
-    record whose SQL of a measure throws goes to quarantine, or, if `on_null` is `skip`, counts as null for it.
+    A record whose SQL of a measure throws goes to quarantine, or, if `on_null` is `skip`, counts as null for it.
+    `window_zone` and `zone_changes` are as in `Windowing`; the changes are those of the version `zone_data`.
     """
 
     topic: str
@@ -77,10 +77,17 @@ class Contract:
     derived: tuple[Derived, ...] = ()
     window_zone: str = ""
     zone_changes: tuple[tuple[int, int], ...] = ()
+    zone_data: str = ""
 
     @property
     def windowing(self) -> Windowing:
         return Windowing(self.window_minutes, self.window_zone, self.zone_changes)
+
+    def with_zone_data_of(self, kept: Contract) -> Contract:
+        """Return this contract with the changes of its zone that another one keeps, if that has the same zone."""
+        if self.window_zone != kept.window_zone:
+            return self
+        return replace(self, zone_changes=kept.zone_changes, zone_data=kept.zone_data)
 
     @property
     def has_fields(self) -> bool:
@@ -111,7 +118,7 @@ class Contract:
         stays."""
         later = {"compression": "none", "wire_format": "none", "csv": None, "reader_schema": "", "message": "",
                  "key_format": "text", "key_schema": "", "key_message": "", "derived": (),
-                 "window_zone": "", "zone_changes": ()}  # fmt: skip
+                 "window_zone": "", "zone_changes": (), "zone_data": ""}  # fmt: skip
         values = ((each.name, getattr(self, each.name)) for each in fields(self))
         return {name: value for name, value in values if name not in later or value != later[name]}
 

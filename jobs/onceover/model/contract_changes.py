@@ -15,7 +15,7 @@ def list_changed_parts(old: Contract, new: Contract) -> list[str]:
     changed = (part for part in before.keys() | after.keys() if before.get(part) != after.get(part))
     in_toml = {"horizon_ms": "bounds.horizon", "skew_ms": "bounds.skew", "reader_schema": "schema_file",
                "key_schema": "key_schema_file", "derived": "measures",
-               "zone_changes": "window_zone, by this machine's package tzdata,"}  # fmt: skip
+               "zone_changes": "time zone data", "zone_data": "time zone data"}  # fmt: skip
     return sorted({in_toml.get(part, part) for part in changed})
 
 

@@ -77,13 +77,7 @@ class Windowing:
 
     def window_at(self, start: datetime) -> Window:
         """Return the window that starts exactly there. Raises UsageError where none does, and beyond the year 9999."""
-        nearest = self.floor(start)
-        if nearest != start:
-            of = f"{self.minutes} minutes" + (f" in {self.zone}" if self.zone else "")
-            holds = format_moment(nearest) + (f" ({self.describe_local(nearest)})" if self.zone else "")
-            raise UsageError(
-                f"{format_moment(start)} is not the start of a window of {of}; the one that holds it starts at {holds}"
-            )
+        self._require_start(start)
         try:
             return Window(start, from_ms(self._find_end(to_ms(start))), self.describe_local(start))
         except OverflowError:
@@ -97,14 +91,13 @@ class Windowing:
         """Return the range of whole windows. Raises UsageError for one that is empty or cuts a window."""
         chosen = WindowRange(start, end)
         for bound in (start, end):
-            if not self.is_start(bound):
-                self.window_at(bound)
+            self._require_start(bound)
         return chosen
 
     def find_range(self, start: datetime, end: datetime) -> WindowRange:
-        """Return the windows that start in an interval of time, or the one that spans it if none does."""
-        first, last = self._find_next(start), self._find_next(end)
-        return WindowRange(first if first < last else self.floor(start), last)
+        """Return the windows that end in an interval of time, its end included, or the one that spans it."""
+        first, last = self.floor(start), self.floor(end)
+        return WindowRange(first, last if first < last else from_ms(self._find_end(to_ms(first))))
 
     def parse_range(self, start: str, end: str) -> WindowRange:
         """Return the range between two typed times; `end` is exclusive."""
@@ -112,10 +105,10 @@ class Windowing:
 
     def list_starts(self, start: datetime, end: datetime) -> Iterator[int]:
         """Yield the starts of the windows that start from `start` to before `end`, in ms."""
-        at, end_ms = to_ms(self._find_next(start)), to_ms(end)
-        while at < end_ms:
-            yield at
-            at = self._find_end(at)
+        pieces, start_ms, end_ms = self.pieces, to_ms(start), to_ms(end)
+        for first, last in zip(pieces.firsts, pieces.lasts, strict=True):
+            begin = first + max(0, -((first - start_ms) // pieces.length)) * pieces.length
+            yield from range(begin, min(last + 1, end_ms), pieces.length)
 
     def begin_day(self, day: date) -> datetime:
         """Return the first instant of a day by the windows' clock. A day that the zone skipped begins with the next."""
@@ -134,18 +127,26 @@ class Windowing:
         return self.read_clock(moment).date()
 
     def describe_local(self, moment: datetime) -> str:
-        """Return `2013-01-01 06:00 Europe/Berlin` for a moment, and nothing for windows of UTC."""
-        return f"{self.read_clock(moment):%Y-%m-%d %H:%M} {self.zone}" if self.zone else ""
+        """Return `2013-01-01T06:00+01:00 Europe/Berlin` for a moment, and nothing for windows of UTC."""
+        if not self.zone:
+            return ""
+        minutes = (clock := self.read_clock(moment) - moment) // timedelta(minutes=1)
+        offset = f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+        return f"{moment.astimezone(UTC) + clock:%Y-%m-%dT%H:%M}{offset} {self.zone}"
 
     def read_clock(self, moment: datetime) -> datetime:
         """Return what the windows' clock shows at a moment, as if it were UTC."""
         place = max(bisect_right(self.changes, (to_ms(moment) // 1000, FOREVER)) - 1, 0)
         return moment.astimezone(UTC) + timedelta(seconds=self.changes[place][1] if self.changes else 0)
 
-    def _find_next(self, moment: datetime) -> datetime:
-        """Return the first start from that moment on."""
-        nearest = self.floor(moment)
-        return nearest if nearest == moment else from_ms(self._find_end(to_ms(nearest)))
+    def _require_start(self, start: datetime) -> None:
+        nearest = self.floor(start)
+        if nearest != start:
+            of = f"{self.minutes} minutes" + (f" in {self.zone}" if self.zone else "")
+            holds = format_moment(nearest) + (f" ({self.describe_local(nearest)})" if self.zone else "")
+            raise UsageError(
+                f"{format_moment(start)} is not the start of a window of {of}; the one that holds it starts at {holds}"
+            )
 
     def _find_end(self, start: int) -> int:
         pieces = self.pieces

@@ -19,10 +19,10 @@ def read_kept_contracts(context: PipelineContext) -> Contracts:
 
     Raises ContractChangedError if the TOML's contract is not the newest of them, TerminalError as `read_contracts`.
     """
-    contract, name = context.pipeline.contract, context.name
-    kept = read_contracts(context.raw_address, context.layout)
+    kept, name = read_contracts(context.raw_address, context.layout), context.name
     if kept is None:
-        return Contracts((contract,))
+        return Contracts((context.pipeline.contract,))
+    contract = context.pipeline.contract.with_zone_data_of(kept.newest)
     if kept.newest.fingerprint() != contract.fingerprint():
         path = f"{context.layout.contract_folder}/{name_contract(kept.newest, len(kept.versions))}.json"
         raise ContractChangedError(

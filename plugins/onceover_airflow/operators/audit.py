@@ -29,7 +29,7 @@ class AskAuditOperator(PipelineOperator):
         start = end = None
         with self.open("audit") as opened:
             if params.get("from") or params.get("to"):
-                chosen = reject_future_range(opened, choose_range(params, opened.pipeline.contract.windowing))
+                chosen = reject_future_range(opened, choose_range(params, opened.windowing))
                 start, end = chosen.start, chosen.end
             audit_id = audit_service.request_audit(opened, "log", start=start, end=end, who=name_requester(run))
         if audit_id is None:

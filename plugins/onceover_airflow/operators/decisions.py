@@ -41,7 +41,7 @@ class AcceptLossOperator(PipelineOperator):
             raise UsageError(f"'kind' is {kind[:40]!r}; choose one of {', '.join(LOSSES)}")
         span = parse_offsets(require_text(params, "offsets"))
         with self.open("accept-loss") as opened:
-            windows = reject_future_range(opened, choose_range(params, opened.pipeline.contract.windowing))
+            windows = reject_future_range(opened, choose_range(params, opened.windowing))
             opened.require_same_contract()
             lost, reopened = accept_loss(opened, span, windows, who, reason, unreadable=kind == "unreadable")
         self.log.info("%s", describe_accepted_loss(span.source, lost, reopened, windows))
@@ -92,7 +92,7 @@ class TakeOperator(PipelineOperator):
             raise UsageError("'release' releases windows for which no ticket is named: clear 'ticket', or 'release'")
         ticket = None if release else clean_ticket(require_text(params, "ticket"))
         with self.open("take") as opened:
-            span = cut_future_range(opened, choose_range(params, opened.pipeline.contract.windowing))
+            span = cut_future_range(opened, choose_range(params, opened.windowing))
             of_range = (opened.ledger, opened.read_registration().name, span, who)
             if ticket is None:
                 windows, others = takings.release_windows(*of_range, why)

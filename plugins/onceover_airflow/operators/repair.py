@@ -62,7 +62,7 @@ class DetectOperator(PipelineOperator):
                 request = RunRequest.from_run(
                     context["params"],
                     DataInterval(run.data_interval_start, run.data_interval_end),
-                    windowing=opened.pipeline.contract.windowing,
+                    windowing=opened.windowing,
                     reason_needed=self.reason_needed,
                 )
             if request.window_range is not None:
@@ -202,7 +202,7 @@ class CheckRangeOperator(_FollowingOperator):
         if bounds is None:
             raise AirflowSkipException(f"nothing was repaired in {self.pipeline}: it was a dry run")
         with self.open("check") as opened:
-            requested = opened.pipeline.contract.windowing.parse_range(*bounds)
+            requested = opened.windowing.parse_range(*bounds)
             done = None if request is None else confirmation.confirm(opened, request)
             outcome = range_outcome.judge_range(opened, requested, done)
         if outcome.open:

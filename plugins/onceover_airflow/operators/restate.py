@@ -35,7 +35,7 @@ class RestateOperator(SparkJobOperator):
 
         run, name = context["dag_run"], chosen_name(self.pipeline)
         with self.open("restate") as opened:
-            windowing = opened.pipeline.contract.windowing
+            windowing = opened.windowing
             request = RunRequest.from_run(context["params"], NO_INTERVAL, windowing=windowing, reason_needed=True)
             if request.window_range is None:
                 raise TerminalError("a restatement needs a range of windows; give 'from' and 'to'")

@@ -56,7 +56,7 @@ def answer_trouble(
 def answer_window(pipeline: str, window: str) -> JSONResponse:
     """One window, as `onceover explain --json` has it."""
     with read_pipeline(pipeline) as context:
-        chosen = context.pipeline.contract.windowing.parse_window(window)
+        chosen = context.windowing.parse_window(window)
         return _answer(read_window(context, chosen))
 
 
@@ -64,7 +64,7 @@ def answer_window(pipeline: str, window: str) -> JSONResponse:
 def answer_numbers(pipeline: str, window: str, repair: int | None = None) -> JSONResponse:
     """The window's measures by key before and after a repair."""
     with read_pipeline(pipeline) as context:
-        chosen = context.pipeline.contract.windowing.parse_window(window)
+        chosen = context.windowing.parse_window(window)
         return _answer(read_numbers(context.ledger, context.name, chosen.start, repair))
 
 

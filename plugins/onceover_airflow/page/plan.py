@@ -20,7 +20,7 @@ PATIENCE_SECONDS: Final = 2.0
 def read_plan(context: PipelineContext, start: str, end: str, force: bool) -> Mapping[str, Any]:
     """Return the plan for typed times, `end` exclusive. Raises UsageError for a range that is not aligned, lies in the
     future or is longer than MAX_DAYS."""
-    span = context.pipeline.contract.windowing.parse_range(start, end)
+    span = context.windowing.parse_range(start, end)
     if span.end - span.start > timedelta(days=MAX_DAYS):
         raise UsageError(
             f"a plan is for {MAX_DAYS} days at most; for more, use Airflow's backfill of the DAG repair_history"

@@ -78,7 +78,7 @@ def show_pipeline(
         if not context.is_registered():
             return render("idle.html", pipeline=pipeline)
         last = read_last_end(ledger, context.name) or datetime.now(UTC)
-        windowing, holes = context.pipeline.contract.windowing, list_holes(ledger, context.name)
+        windowing, holes = context.read_registration().windowing, list_holes(ledger, context.name)
         trouble = list_trouble(ledger, context.name, after=parse_moment(after) if after else None)
         shown = year or (chosen or windowing.local_day(last - timedelta(microseconds=1))).year
         return render(
@@ -112,14 +112,14 @@ def show_range(
 ) -> HTMLResponse:
     """Show what a repair of the range would do, and the button that does exactly that."""
     with read_pipeline(pipeline) as context:
-        span = context.pipeline.contract.windowing.parse_range(start, to)
+        span = context.windowing.parse_range(start, to)
         plan = read_plan(context, start, to, force)
         taken = list_takings(context.ledger, context.name, span.start, span.end)
         states = Counter(read_strip(context.ledger, context.name, span.start, span.end)["states"].replace(".", ""))
         is_migrated = context.read_registration().contract_version > 1
     return render(
         "range.html",
-        windowing=context.pipeline.contract.windowing,
+        windowing=context.windowing,
         is_migrated=is_migrated,
         pipeline=pipeline,
         span=span,
@@ -147,7 +147,7 @@ def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTM
             not_planned = str(error)
     return render(
         "window.html",
-        windowing=context.pipeline.contract.windowing,
+        windowing=context.windowing,
         pipeline=pipeline,
         window=chosen,
         known=known,

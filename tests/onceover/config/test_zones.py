@@ -30,7 +30,7 @@ def read_transitions(name: str) -> list[tuple[int, int]]:
 
 def test_no_change_of_any_file_is_missed() -> None:
     missing = {}
-    for name in list_zones()[::7]:  # all of them take a minute, in the test of every zone
+    for name in list_zones()[::7]:  # all of them take a minute
         if left := set(read_transitions(name)) - set(read_changes(name)):
             missing[name] = left
     assert not missing

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from onceover.config.zones import list_zones, open_zone, read_changes
 from onceover.errors import UsageError
-from onceover.model.window import from_ms, to_ms
+from onceover.model.window import WindowRange, from_ms, to_ms
 from onceover.model.windowing import Windowing, is_window_length
 
 LENGTHS = [n for n in range(1, 1441) if 1440 % n == 0]
@@ -115,7 +115,7 @@ def test_skipped_day_has_no_window_and_begins_with_the_next() -> None:
     days = [windowing.begin_day(date(2011, 12, day)) for day in (29, 30, 31)]
     assert [f"{day:%d %H:%M}" for day in days] == ["29 10:00", "30 10:00", "30 10:00"]
     assert windowing.window_at(days[0]).end == days[2]
-    assert windowing.window_at(days[2]).local == "2011-12-31 00:00 Pacific/Apia"
+    assert windowing.window_at(days[2]).local == "2011-12-31T00:00+14:00 Pacific/Apia"
 
 
 def test_days_of_23_and_25_hours() -> None:
@@ -129,11 +129,13 @@ def test_days_of_23_and_25_hours() -> None:
     assert Windowing(60).pieces.longest == 3_600_000
 
 
-def test_interval_without_a_start_has_the_window_that_spans_it() -> None:
+def test_interval_has_the_windows_that_end_in_it() -> None:
     windowing = of_zone(1440, "Europe/London")
     day = datetime(2026, 10, 25, tzinfo=UTC)  # its window began at 23:00 the day before and has 25 hours
-    assert windowing.find_range(day, day + DAY).start == day - timedelta(hours=1)
-    assert windowing.find_range(day, day + DAY).end == day + DAY
+    assert windowing.find_range(day, day + DAY) == WindowRange(day - timedelta(hours=1), day + DAY)
+    azores = of_zone(1440, "Atlantic/Azores")  # from midnight to 01:00 of the next day: no window ends in this one
+    assert azores.find_range(day, day + DAY) == WindowRange(day, day + DAY + timedelta(hours=1))
+    assert azores.find_range(day + DAY, day + 2 * DAY).end == day + DAY + timedelta(hours=1)
 
 
 @pytest.mark.parametrize("minutes", [0, -60, 7, 1441, 2880])
@@ -144,11 +146,11 @@ def test_length_that_does_not_divide_a_day_is_none(minutes: int) -> None:
 def test_unaligned_window_is_refused_with_the_one_that_holds_it() -> None:
     with pytest.raises(UsageError, match="of 60 minutes; the one that holds it starts at 2013-01-01T12:00Z"):
         Windowing(60).parse_window("2013-01-01T12:07Z")
-    held = r"1440 minutes in Europe/Berlin; .* 2013-06-30T22:00Z \(2013-07-01 00:00 Europe/Berlin\)"
+    held = r"1440 minutes in Europe/Berlin; .* 2013-06-30T22:00Z \(2013-07-01T00:00\+02:00 Europe/Berlin\)"
     with pytest.raises(UsageError, match=held):
         of_zone(1440, "Europe/Berlin").parse_window("2013-07-01T12:07Z")
     typed = of_zone(1440, "Europe/Berlin").parse_window("2013-07-01T00:00+02:00")
-    assert typed.local == "2013-07-01 00:00 Europe/Berlin"
+    assert typed.local == "2013-07-01T00:00+02:00 Europe/Berlin"
 
 
 def test_last_window_of_the_calendar_has_no_end_and_is_refused() -> None:

@@ -59,7 +59,7 @@ def windows(
             counts = count_by_state(context.ledger, context.name)
             first = find_last_start(context.ledger, context.name, _MAX_SHOWN)
         rows = list_windows(context.ledger, context.name, WindowState(state) if state else None, first, last)
-        if (windowing := context.pipeline.contract.windowing).zone:
+        if (windowing := context.windowing).zone:
             rows = [{**row, "local": windowing.describe_local(row["window_start"])} for row in rows]
         quarantined = 0 if rows else count_quarantined(context.ledger, context.name)
     hint = (

@@ -188,7 +188,7 @@ def _check_retention(check: str, pipeline: Pipeline, policy: TopicPolicy, noted_
     if held < needed:
         what = (
             f"Kafka drops records after {_format_ms(held)}{after}, but a window is judged {_format_ms(needed)} "
-            f"after its start (window_minutes and allowed_lateness): a hole could never be read again; {enough}"
+            f"after its start (its length and allowed_lateness): a hole could never be read again; {enough}"
         )
         yield Outcome(check, "wrong", what)
     else:

@@ -49,7 +49,7 @@ def format_version(number: int) -> str:
 def _check_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome]:
     name = pipeline.name
     try:
-        require_same_contract(connection, pipeline)
+        registered = require_same_contract(connection, pipeline)
     except UsageError as error:
         yield Outcome(name, "note", str(error))
         return
@@ -77,7 +77,7 @@ def _check_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outc
             f"{pluralize(failed, 'failed window')} {'waits' if failed == 1 else 'wait'} for the next repair",
         )
     if pipeline.contract.window_zone:
-        yield from check_zone(connection, pipeline)
+        yield from check_zone(connection, name, registered.contract, pipeline.contract)
     if not (findings or blocked or damaged or failed):
         yield Outcome(name, "fine", f"no window has failed, {count_open_windows(connection, name)} open")
     yield from _check_ingest(connection, name)

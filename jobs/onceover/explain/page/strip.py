@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -28,9 +28,10 @@ MEANINGS: Final = {
 
 def read_strip(connection: Connection, name: str, start: datetime, end: datetime) -> Mapping[str, Any]:
     """Return `states`, a letter of MEANINGS for each of the pipeline's windows in `[from, to)`, of `minutes` each, as
-    they were `at` a moment. Windows of a zone have their `starts` in ms, too, and the places in these at which each of
-    the zone's `days` begins. Raise UsageError for an unknown pipeline, a range that is not of whole windows, or one of
-    more than MAX_SLOTS windows."""
+    they were `at` a moment. Windows of a zone have `runs` of starts, the first in ms and their number, `minutes` apart,
+    and the number of windows before each of the zone's `days`, of which the first is `day`.
+
+    Raise UsageError for an unknown pipeline, a range that is not of whole windows, or one of more than MAX_SLOTS."""
     with read_consistently(connection):
         windowing = read_registered(connection, name).windowing
         span, minutes = windowing.span(start, end), windowing.minutes
@@ -48,8 +49,18 @@ def read_strip(connection: Connection, name: str, start: datetime, end: datetime
         **head,
         "zone": windowing.zone,
         "day": first.isoformat(),
-        "starts": starts,
+        "runs": _join(starts, minutes * 60_000),
         "days": [bisect_left(starts, to_ms(day)) for day in days],
         "states": "".join(letters.get(each, ".") for each in starts),
         "at": at,
     }
+
+
+def _join(starts: Sequence[int], length: int) -> list[list[int]]:
+    runs: list[list[int]] = []
+    for start in starts:
+        if runs and start == runs[-1][0] + runs[-1][1] * length:
+            runs[-1][1] += 1
+        else:
+            runs.append([start, 1])
+    return runs

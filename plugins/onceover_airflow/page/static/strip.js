@@ -16,12 +16,13 @@ class Strip {
     this.canvas = box.querySelector("canvas");
     this.say = document.getElementById("where");
     this.states = answer.states;
-    const perDay = (24 * 60) / answer.minutes;
+    this.perDay = (24 * 60) / answer.minutes;
     const whole = (length, step) => Array.from({ length }, (_, number) => number * step);
     // Only windows of a zone have these: days of other lengths.
     this.zone = answer.zone ?? "UTC";
-    this.firsts = [...(answer.days ?? whole(Math.ceil(this.states.length / perDay), perDay)), this.states.length];
-    this.starts = answer.starts ?? whole(this.states.length, answer.minutes * MINUTE).map((by) => Date.parse(answer.from) + by);
+    this.firsts = [...(answer.days ?? whole(Math.ceil(this.states.length / this.perDay), this.perDay)), this.states.length];
+    const runs = answer.runs ?? [[Date.parse(answer.from), this.states.length]];
+    this.starts = runs.flatMap(([first, number]) => whole(number, answer.minutes * MINUTE).map((by) => first + by));
     this.starts.push(Date.parse(answer.to));
     this.first = Date.parse(answer.day ?? answer.from.slice(0, 10));
     this.days = this.firsts.length - 1;
@@ -76,7 +77,7 @@ class Strip {
         if (TROUBLE.includes(column[slot])) trouble.push([day, slot, next, column[slot]]);
         else if (column[slot] !== ".") this.fill(paint, colours.get(column[slot]), day, slot, next);
       }
-      const worst = [...WORST].find((letter) => column.includes(letter));
+      const worst = [...WORST].find((letter) => column.includes(letter)) ?? ".";
       paint.fillStyle = colours.get(worst);
       paint.fillRect(LEFT + day * this.cell.wide, 0, Math.max(this.cell.wide, TROUBLE.includes(worst) ? 4 : 0), TOP);
     }
@@ -98,7 +99,7 @@ class Strip {
       paint.fillText(date.toLocaleString("en", { month: "short", timeZone: "UTC" }), x + 4, high - 5);
     }
     for (const hour of this.slots < 4 ? [0] : [0, 6, 12, 18])
-      paint.fillText(`${String(hour).padStart(2, "0")}:00`, 4, TOP + 14 + (hour / 24) * this.slots * this.cell.high);
+      paint.fillText(`${String(hour).padStart(2, "0")}:00`, 4, TOP + 14 + (hour / 24) * this.perDay * this.cell.high);
   }
 
   fill(paint, style, day, slot, next, leastWide = 0, leastHigh = 0) {
@@ -166,8 +167,10 @@ class Strip {
 
   neighbour(step) {
     const day = this.findDay(this.at);
-    const other = Math.min(Math.max(day + step, 0), this.days - 1);
-    return other === day ? this.at : Math.min(this.firsts[other] + this.at - this.firsts[day], this.firsts[other + 1] - 1);
+    let other = day + step;
+    while (this.firsts[other] === this.firsts[other + 1] && other > 0 && other < this.days) other += step; // a skipped day
+    if (other < 0 || other >= this.days) return this.at;
+    return Math.min(this.firsts[other] + this.at - this.firsts[day], this.firsts[other + 1] - 1);
   }
 
   press(event) {
