@@ -80,7 +80,7 @@ test-rare-parts:
 	@$(PYTEST) -q -m "rare and airflow and not largest" tests/integration $(NAMED)
 	@$(SAY_SECONDS)
 
-test-rest: setup ## What neither has time for: a window of 2 GB, folders hard to clone to, the other offset stores, all hostile texts, compacted windows in each way; two hours
+test-rest: setup ## What neither has time for: a window of 2 GB, a million shuffled sketches, folders hard to clone to, the other offset stores, all hostile texts, compacted windows in each way; two hours
 	@$(PYTEST) -q -m largest --ignore=tests/protocol $(NAMED)
 
 model: setup ## Explore the larger worlds of the protocol's model, and replay some 200 walks: three hours, and 10 GB of memory
