@@ -62,7 +62,7 @@ def test_jvm_without_memory_reads_less_until_it_fits(lanes: Lanes, jobs: Jobs, m
     )
     ingest = jobs("ingest.py", "--pipeline", lane.name, cold=True)
     ingest.start()
-    wait_for(lambda: "reading half as much" in ingest.read_log(), 300, "a batch that does not fit")
+    wait_for(lambda: "is too large, the next reads at most" in ingest.read_log(), 300, "a batch that does not fit")
     wait_for(lambda: (0.0, "a") in lane.aggregates() and lane.aggregates()[0.0, "a"][0] == 40, 600, "all records")
     assert ingest.stop() == 0
     assert "OutOfMemoryError" in ingest.read_log()

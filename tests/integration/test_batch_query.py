@@ -33,13 +33,19 @@ def test_batches_of_one_query_land_each_record_once(lanes: Lanes, few: int, monk
 
 
 @pytest.mark.rare
-def test_batch_of_too_many_windows_is_read_in_smaller_ones(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_of_too_many_windows_is_read_in_smaller_ones(
+    lanes: Lanes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(batch_query, "MAX_WINDOWS", 2)
     lane = lanes()
     lane.produce([event(5 * n, amount=n) for n in range(16)])
     done = [progress.records for progress in lane.ingest() if progress.batch_id]
-    assert done[:2] == [2, 2], "16, 8 and 4 were refused"
-    assert sum(done) == 16
+    assert done == [2] * 8
+    refused = [line.partition(": a task of the batch has ") for line in caplog.messages if "too large" in line]
+    assert [size for size, _, _ in refused] == [
+        f"a batch of {most} offsets is too large, the next reads at most {most // 2}" for most in (16, 8, 4)
+    ], "the limit stays in force"
+    assert "Exception in task" not in capfd.readouterr().err
     assert lane.aggregates() == {(5.0 * n, "a"): (1, n, n) for n in range(16)}
     detection = lane.detect()
     assert (detection.certified, detection.failed) == (16, ()), "what was refused appended nothing"

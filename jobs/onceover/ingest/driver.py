@@ -207,8 +207,7 @@ class Ingest:
             try:
                 progress = self._run_attempt(clipped, facts, waited)
             except BatchTooLargeError as error:
-                log.warning("reading half as much: %s", error)
-                self._limit.halve(clipped)
+                self._limit.halve(clipped, str(error))
                 batches.supersede_own(self._connection, self._epoch)
             except RegistryAwayError as error:
                 batches.supersede_own(self._connection, self._epoch)
@@ -221,7 +220,7 @@ class Ingest:
                     return self._report(None, facts, time.monotonic())
                 if sum(map(len, clipped)) == 1:
                     raise
-                self._limit.halve(clipped)
+                self._limit.halve(clipped, str(error))
             except SparkLostError as error:
                 self._suspects.hold(clipped, str(error))
                 raise

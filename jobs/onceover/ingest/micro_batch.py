@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Final
+from contextlib import contextmanager, suppress
+from typing import Any, Final, cast
 
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -31,6 +32,8 @@ from onceover.spark.hang_watch import end_hung_spark
 from onceover.spark.hdfs_leases import open_leases
 from onceover.spark.source import name_shards
 
+log = logging.getLogger(__name__)
+_TASK_LOGGERS: Final = ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager")
 _POISON: Final = ("StackOverflowError", "OutOfMemoryError")
 _UNREADABLE: Final = (
     UnreadableRecordError.__name__, "MemoryError", "Python worker exited unexpectedly", "ExecutorLostFailure"
@@ -49,7 +52,7 @@ def append_batch(
     what the batch read, landed and counts for."""
     filled = [shard for shard in shards if len(shard)]
     try:
-        with end_hung_spark(spark, sum(map(len, filled))), attempt():
+        with end_hung_spark(spark, sum(map(len, filled))), attempt(), _silence_tasks(spark):
             query = make_query()
             with name_shards(spark, filled):
                 rows = query.run()
@@ -80,7 +83,30 @@ def attempt() -> Iterator[None]:
         raise SparkLostError("Spark's JVM has died; start ingest again, it resumes where it stopped") from error
     except (PySparkException, Py4JError) as error:
         reject_denial(error)
-        raise _find_kind(str(error))(f"Spark failed: {summarize(error)}") from error
+        kind, reason = _find_kind(str(error)), summarize(error)
+        of_ours = reason.removeprefix(f"{kind.__module__}.{kind.__name__}: ")
+        raise kind(of_ours if of_ours != reason else f"Spark failed: {reason}") from error
+
+
+@contextmanager
+def _silence_tasks(spark: SparkSession) -> Iterator[None]:
+    """Keep the stack traces of failed tasks out of the log, but for an error whose kind does not say what to do."""
+    log4j = cast(Any, spark._jvm).org.apache.logging.log4j
+
+    def set_level(level: str) -> None:
+        for name in _TASK_LOGGERS:
+            log4j.core.config.Configurator.setLevel(name, log4j.Level.getLevel(level))
+
+    set_level("OFF")
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        if _find_kind(str(error)) is TransientError:
+            log.error("%s", error)
+        raise
+    finally:
+        with suppress(Py4JError, OSError):  # a JVM that died logs no more
+            set_level("ERROR")
 
 
 def _find_kind(text: str) -> type[TransientError]:

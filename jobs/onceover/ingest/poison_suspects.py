@@ -133,9 +133,8 @@ class SuspectRanges:
             running.taken.append(len(records))
         is_done = len(running.taken) == len(running.ranges)
         if is_done and not any(running.taken):
-            log.warning("no record alone is to blame; reading half as much")
             self._searched |= {(each.source, each.start) for each in running.ranges}
-            self.limit.halve(running.ranges)
+            self.limit.halve(running.ranges, "no record alone is to blame")
         if is_done or is_over:
             self._search, self._again_at = None, 0.0 if is_done else monotonic() + RETRY_SECONDS
 
