@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from onceover.lines.sketches import unite
+from onceover.model.measures import SKETCH_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ class Grouping:
         functions = {name: "list" if function == "bit_or" else function for name, function in self.functions.items()}
         if not keys:  # Arrow makes lists of groups only
             keys, rows = ["all"], rows.append_column("all", pa.repeat(True, len(rows)))
+        for name, function in functions.items():
+            if function == "list" and pa.types.is_binary(rows.schema.field(name).type):  # of that, Arrow lists 2 GiB
+                sketches = rows.column(name).cast(pa.binary(SKETCH_BYTES))
+                rows = rows.set_column(rows.column_names.index(name), name, sketches)
         found = rows.group_by(keys, use_threads=False).aggregate(list(functions.items()))
         named = {f"{name}_{function}": name for name, function in functions.items()}
         found = found.rename_columns([named.get(name, name) for name in found.column_names])

@@ -13,7 +13,8 @@ _MOST_SKETCHES = (2**31 - 1) // SKETCH_BYTES  # what one Arrow array of bytes ca
 
 def unite(lists: pa.ChunkedArray) -> pa.Array:
     """Return the sketch of each list: of places of bits, the lowest one first in its byte as Spark's bitmaps have it,
-    or of sketches. It is null where all are. Raises TerminalError for more sketches than fit in an Arrow array."""
+    or of sketches, of any number. It is null where all are. Raises TerminalError for more lists than fit as sketches in
+    an Arrow array."""
     if len(lists) > _MOST_SKETCHES:
         what = f"{len(lists):,} rows each keep a sketch of {SKETCH_BYTES} bytes, and one task joins {_MOST_SKETCHES:,}"
         raise TerminalError(f"{what}: take shorter windows, or fewer keys beside approx_count_distinct")
@@ -26,7 +27,8 @@ def unite(lists: pa.ChunkedArray) -> pa.Array:
         place = given.to_numpy()
         np.bitwise_or.at(sketches, (row, place >> 3), np.left_shift(1, place & 7).astype(np.uint8))
     elif len(row):
-        parts = np.frombuffer(b"".join(given.to_pylist()), np.uint64).reshape(-1, SKETCH_BYTES // 8)
+        held = np.frombuffer(given.buffers()[1], np.uint64).reshape(-1, SKETCH_BYTES // 8)
+        parts = held[given.offset : given.offset + len(given)]
         first = np.flatnonzero(np.diff(row, prepend=-1))
         sketches.view(np.uint64)[row[first]] = np.bitwise_or.reduceat(parts, first)
     known = pa.array(np.bincount(row, minlength=len(joined)) > 0).buffers()[1]

@@ -57,3 +57,11 @@ def test_more_sketches_than_a_task_can_join_are_refused(monkeypatch: pytest.Monk
     assert len(GROUPING.group(make_rows([("a", 1), ("b", 2)]))) == 2
     with pytest.raises(TerminalError, match=r"3 rows each keep a sketch of 768 bytes.*fewer keys"):
         GROUPING.group(make_rows([("a", 1), ("b", 2), ("c", 3)]))
+
+
+@pytest.mark.largest
+def test_more_sketches_than_two_gib_join_into_few() -> None:
+    one = GROUPING.group(make_rows([(str(n), n % BITS) for n in range(100_000)]))
+    assert one["m"].nbytes * 28 > 2**31
+    joined = GROUPING.group(pa.concat_tables([one] * 28))
+    assert joined.equals(one)
