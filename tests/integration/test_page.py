@@ -163,6 +163,7 @@ def test_window_without_hdfs_is_shown_by_the_ledger(scene: Scene) -> None:
     scene.stack.stop_part("namenode")
     try:
         main = visit.open(f"{scene.lane.name}/{FIRST}")
+        expect(main.get_by_role("heading", level=1)).to_contain_text("not judged now, last known as ")
         expect(main).to_contain_text("Not judged now; the ledger's last findings follow")
         expect(main).to_contain_text("duplicated")
     finally:

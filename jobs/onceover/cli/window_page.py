@@ -19,7 +19,7 @@ from onceover.printable import escape
 
 def describe(known: Mapping[str, Any]) -> Iterator[Part]:
     """Yield a window's state, findings, landings, repairs, certificate, places and next steps, of what the page has."""
-    state, ledger = known["state"], known["ledger"]
+    state, ledger = known["state_text"], known["ledger"]
     title = f"{known['pipeline']}, window {known['window'].shown} to {format_moment(known['end'])}: "
     yield Text.assemble((title, "bold"), (state, STYLES.get(state, "bold")))
     yield from (known["sentence"], known["verdict"])

@@ -29,14 +29,22 @@ NO_LANDING = "No batch has landed records in this window."
 _LOST_AS = {"unreadable": "that Kafka holds and no reader gets"}
 
 
+def describe_state(facts: WindowFacts) -> str:
+    """Describe the window's state in a few words: the last known one if the window is not judged now."""
+    return f"not judged now, last known as {facts.state}" if _lacks_judgement(facts) else facts.state
+
+
 def describe_verdict(facts: WindowFacts) -> str:
-    """Describe the window's state, and what its measures skipped."""
+    """Describe what the window's state means, and what its measures skipped."""
     skipped = [
         f" Measure {measure} skipped {format_records(records)}: its SQL had no exact result."
         for measure, records in facts.rows["skipped"].items()
         if records
     ]
-    return _describe_state(facts) + "".join(skipped)
+    meaning = _explain_state(facts)
+    if _lacks_judgement(facts):
+        meaning = f"By the ledger alone, {meaning[:1].lower()}{meaning[1:]}"
+    return meaning + "".join(skipped)
 
 
 def describe_notes(facts: WindowFacts) -> list[str]:
@@ -57,7 +65,11 @@ def describe_notes(facts: WindowFacts) -> list[str]:
     return notes
 
 
-def _describe_state(facts: WindowFacts) -> str:
+def _lacks_judgement(facts: WindowFacts) -> bool:
+    return facts.judged is None and facts.state not in ("open", "expired")
+
+
+def _explain_state(facts: WindowFacts) -> str:
     if facts.state == "closed" and failures(row["kind"] for row in facts.findings):
         return "It has closed, and is wrong; detection has not recorded that yet."
     if facts.state == "expired":

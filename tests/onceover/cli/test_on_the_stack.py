@@ -86,6 +86,11 @@ def test_window_landed_twice_is_explained_by_its_landings(
     monkeypatch.setenv("ONCEOVER_WEBHDFS", "http://127.0.0.1:9")
     from_ledger = run("explain", states.name, "2013-01-01T04:00Z")
     assert from_ledger.exit_code == 0
+    first = " ".join(from_ledger.stdout.split())
+    assert first.startswith(
+        f"{states.name}, window 2013-01-01T04:00Z to 2013-01-01T05:00Z: not judged now, last known as closed"
+    )
+    assert "By the ledger alone, it has closed and is not certified yet." in first
     assert "Not judged now; the ledger's last findings follow" in from_ledger.stdout
     assert "5f3a0b1c-0:190-220" in from_ledger.stdout
 

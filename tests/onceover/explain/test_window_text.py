@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from onceover.explain.gather import WindowFacts, describe_expiry
-from onceover.explain.window_text import describe_certificate_basis, describe_verdict
+from onceover.explain.window_text import describe_certificate_basis, describe_state, describe_verdict
 from onceover.ledger.rebuilt_rows import EXPIRED_WHY
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
@@ -63,8 +63,16 @@ def test_open_window_needs_no_reason() -> None:
     assert describe_verdict(make_facts("open", None)) == "It is open: records may still arrive."
 
 
-def test_certificate_beside_skipped_offsets_is_of_what_was_read() -> None:
+def test_certified_window_that_is_not_judged_now_says_so_first() -> None:
     certified = make_facts("certified", None)
+    assert describe_state(certified) == "not judged now, last known as certified"
+    assert describe_verdict(certified).startswith("By the ledger alone, it is certified: each record is counted")
+    assert describe_state(replace(certified, judged=())) == "certified"
+    assert [describe_state(make_facts(state, None)) for state in ("open", "expired")] == ["open", "expired"]
+
+
+def test_certificate_beside_skipped_offsets_is_of_what_was_read() -> None:
+    certified = replace(make_facts("certified", None), judged=())
     assert describe_verdict(certified) == "It is certified: each record is counted exactly once."
     hole = Finding(Kind.HOLE, {"gaps": []})
     beside = describe_verdict(replace(certified, of_pipeline=(hole,)))

@@ -18,6 +18,7 @@ from onceover.explain.window_text import (
     describe_notes,
     describe_origin,
     describe_repair,
+    describe_state,
     describe_verdict,
     list_places,
     select_landings,
@@ -70,7 +71,8 @@ def read_window(context: PipelineContext, window: Window) -> dict[str, Any]:
 
 def describe_shortly(context: PipelineContext, facts: WindowFacts) -> dict[str, Any]:
     """Return a window's facts as `describe_window` does, with at most 20 landings, repairs, certificates and losses,
-    each with its `text`; `left_out` counts the others. Adds `sentence`, `since` with its `source`, and `counts`."""
+    each with its `text`; `left_out` counts the others. Adds `state_text`, `sentence`, `since` with its `source`, and
+    `counts`."""
     counts, since = _count(context, facts), find_since(facts)
     rows = facts.rows
     landings = select_landings(rows["landings"], facts.findings)
@@ -78,6 +80,7 @@ def describe_shortly(context: PipelineContext, facts: WindowFacts) -> dict[str, 
     resolved = [row for row in rows["findings"] if row["resolved_at"] is not None][-_MOST:]
     return {
         **describe_window(facts),
+        "state_text": describe_state(facts),
         "sentence": describe_window_shortly(facts, counts, since),
         "since": since,
         "counts": counts,
@@ -121,7 +124,7 @@ def describe_window_shortly(
     """Describe the window in the first sentence of a page: state, since when, what readers see, and until when it can
     be repaired."""
     window = facts.rows["window"]
-    parts = [facts.state.capitalize() + (f" since {format_second(since['at'])}" if since else "")]
+    parts = [describe_state(facts).capitalize() + (f" since {format_second(since['at'])}" if since else "")]
     seen = f"readers see {format_records(window['records'])}"
     off = counts["too_many"]
     if any(finding["evidence"].get("difference") == "rows" for finding in facts.findings):

@@ -25,7 +25,7 @@ TWICE = {"kind": "duplicated", "evidence": {}}
 )
 def test_sentence_says_what_readers_see(findings: list[dict[str, Any]], too_many: int | None, seen: str) -> None:
     facts: Any = SimpleNamespace(
-        rows={"window": {"records": 63, "log_until": None, "tries": 0}}, state="closed", findings=findings
+        rows={"window": {"records": 63, "log_until": None, "tries": 0}}, state="closed", findings=findings, judged=()
     )
     sentence = describe_window_shortly(facts, {"too_many": too_many}, None)
     assert seen in sentence
