@@ -63,11 +63,7 @@ class Stack:
         part's last output, for a part that does not start; then, and on Ctrl-C, the parts that this call has started
         are stopped.
         """
-        if unknown := sorted(set(groups) - set(self._waves)):
-            more = "" if self._is_cluster else ", and spark on a cluster (`onceover stack up --cluster`)"
-            raise UsageError(
-                f"the stack has no part {', '.join(unknown)}; its parts are {', '.join(self._waves)}{more}"
-            )
+        self._require_known(groups)
         under_airflow: list[str] = [group for group in ("postgres", "spark", "airflow") if group in self._waves]
         on_hdfs = ["hdfs", "hbase"]
         chosen = set(groups) | (set(under_airflow) if "airflow" in groups else set())
@@ -84,9 +80,13 @@ class Stack:
                 say,
             )
 
-    def down(self, say: Say = lambda part, what: None) -> list[str]:
-        """Stop every process that was started in this folder; return the names. Data stays."""
+    def down(self, say: Say = lambda part, what: None, groups: Collection[str] = ()) -> list[str]:
+        """Stop every process that was started in this folder, or those of these groups, whose addresses stay; return
+        the names. Data stays. Raises UsageError for an unknown group."""
+        self._require_known(groups)
         with self._hold_lock(say):
+            if groups:
+                return self._stop([part.name for group, part in self._list_by_group() if group in groups], say)
             endpoints.endpoints_file(self.local).unlink(missing_ok=True)
             return self._stop([file.stem for file in (self.local / "pid").glob("*.json")], say)
 
@@ -210,6 +210,13 @@ class Stack:
                     remedy = "" if part.name in started else "; end it with `onceover stack down`, then start it again"
                     raise part.process.make_error(how + remedy)
             time.sleep(0.1)
+
+    def _require_known(self, groups: Collection[str]) -> None:
+        if unknown := sorted(set(groups) - set(self._waves)):
+            more = "" if self._is_cluster else ", and spark on a cluster (`onceover stack up --cluster`)"
+            raise UsageError(
+                f"the stack has no part {', '.join(unknown)}; its parts are {', '.join(self._waves)}{more}"
+            )
 
     def _require_wanted(self) -> None:
         if self._stopping.is_set():

@@ -175,10 +175,22 @@ def test_paused_server_is_unready_not_up(own: Stack) -> None:
         assert {part.name: part.state for part in own.list_statuses()}["namenode"] == "unready"
 
 
+def test_one_part_is_stopped_and_the_others_run_on(own: Stack) -> None:
+    before = addresses(own)
+    assert own.down(groups=["hdfs"]) == ["datanode1", "namenode"]
+    assert {part.name: part.state for part in own.list_statuses() if part.group in PARTS} == {
+        "kafka": "up", "namenode": "down", "datanode1": "down", "postgres": "up"
+    }  # fmt: skip
+    assert addresses(own) == before
+    assert own.up(PARTS) == ["namenode", "datanode1"]
+
+
 def test_unknown_servers_are_named_and_an_empty_list_is_none(own: Stack) -> None:
     known = "kafka, hdfs, postgres, airflow, zookeeper, hbase, registry"
     with pytest.raises(UsageError, match=f"the stack has no part etcd; its parts are {known}"):
         own.up({"kafka", "etcd"})
+    with pytest.raises(UsageError, match="the stack has no part etcd; its parts are kafka"):
+        own.down(groups=["kafka", "etcd"])
     with pytest.raises(UsageError, match="no part kafka2"):
         own.stop_part("kafka2")
     assert own.up(set()) == []
