@@ -138,7 +138,7 @@ def test_average_is_added_restored_and_rebuilt(lanes: Lanes, monkeypatch: pytest
     monkeypatch.undo()
 
     for changed, refused in (("scale = 3", "measure mean has the scale 2, not 3"),
-                             ("last_amount = { max_by", "measure last_amount_record is a min_by, not a max_by"),
+                             ("last_amount = { max_by", "measure last_amount is a min_by, not a max_by"),
                              ('min_by = "value.word"', "measure first_word is of type boolean, not text")):  # fmt: skip
         before = lane.toml.read_text()
         new = {"scale = 3": "scale = 2", "last_amount = { max_by": "last_amount = { min_by",

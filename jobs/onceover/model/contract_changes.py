@@ -7,6 +7,7 @@ bounds of a window, on the keys of a row, and on the meaning of each old column.
 from __future__ import annotations
 
 from onceover.model.contract import Contract, list_written_measures, name_in_toml
+from onceover.model.measures import SKIPPED
 
 
 def list_changed_parts(old: Contract, new: Contract) -> list[str]:
@@ -32,22 +33,33 @@ def list_refused_changes(old: Contract, new: Contract) -> list[str]:
     before, after = {key.name for key in old.keys}, {key.name for key in new.keys}
     refused += [f"key {name} is new" for name in sorted(after - before)]
     refused += [f"key {name} is gone" for name in sorted(before - after)]
-    operations = {measure.name: measure.operation for measure in new.measures}
-    for measure in old.measures:
-        now = operations.get(measure.name)
-        if now is None:
-            refused.append(f"measure {measure.name} is gone")
-        elif now != measure.operation:
-            refused.append(f"measure {measure.name} is a {now}, not a {measure.operation}")
-    kept, had = ({each.name: each for each in of.derived} for of in (new, old))
-    for each in old.derived:
-        if (now_derived := kept.get(each.name)) is None:
-            refused.append(f"measure {each.name} is no longer an {each.operation}")
-        elif now_derived.scale != each.scale:
-            refused.append(f"measure {each.name} has the scale {now_derived.scale}, not {each.scale}")
-    names = {measure.name for measure in old.measures}
+    operations, now = _list_operations(old), _list_operations(new)
+    refused += [f"measure {name} is gone" for name in operations if name not in now]
     refused += [
-        f"measure {part} becomes a part of {each.name}"
-        for each in new.derived if each.name not in had for part in each.parts if part in names
-    ]  # fmt: skip
+        f"measure {name} is {_add_article(now[name])}, not {_add_article(operation)}"
+        for name, operation in operations.items()
+        if now.get(name, operation) != operation
+    ]
+    scales = {each.name: each.scale for each in new.derived}
+    refused += [
+        f"measure {each.name} has the scale {scales[each.name]}, not {each.scale}"
+        for each in old.derived
+        if each.name in scales and now[each.name] == each.operation and scales[each.name] != each.scale
+    ]
+    if unskipped := sorted((_list_skipping(old) - _list_skipping(new)) & now.keys()):
+        refused.append(f"on_null no longer skips for measure {' and '.join(unskipped)}")
     return refused
+
+
+def _list_operations(contract: Contract) -> dict[str, str]:
+    """Return the operation of each measure, both as a TOML has them."""
+    return dict(name_in_toml(contract, measure).split(".")[1:] for measure in list_written_measures(contract))
+
+
+def _list_skipping(contract: Contract) -> set[str]:
+    counted = {measure.sql for measure in contract.measures if measure.operation == SKIPPED}
+    return {name_in_toml(contract, each).split(".")[1] for each in contract.measures if each.name in counted}
+
+
+def _add_article(operation: str) -> str:
+    return f"{'an' if operation.startswith('a') else 'a'} {operation}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
 
-from onceover.model.contract import Columns, Contract
+from onceover.model.contract import Columns, Contract, name_in_toml
 from onceover.spark.contract_check import CheckedContract, analyze_contract, check_contract
 
 
@@ -17,19 +17,19 @@ def check_change(spark: SparkSession, old: Contract, new: Contract, file: str) -
     columns = check_contract(spark, new, file)
     earlier = analyze_contract(spark, old)
     before, after = _list_types(earlier), _list_types(analyze_contract(spark, new))
-    retyped = [
-        f"{'key' if name.startswith('k_') else 'measure'} {name[2:]} is of type {after[name].simpleString()}, not "
-        f"{kind.simpleString()}"
+    called = {f"k_{key.name}": f"key {key.name}" for key in old.keys}
+    called |= {f"m_{each.name}": f"measure {name_in_toml(old, each).split('.')[1]}" for each in old.measures}
+    derived = {column.name: column.type for column in columns.derived}
+    retyped = {
+        called[name]: f"{after[name].simpleString()}, not {kind.simpleString()}"
         for name, kind in before.items()
         if name in after and after[name] != kind
-    ]
-    derived = {column.name: column.type for column in columns.derived}
-    retyped += [
-        f"measure {column.name} is of type {derived[column.name]}, not {column.type}"
+    } | {
+        f"measure {column.name}": f"{derived[column.name]}, not {column.type}"
         for column in earlier.columns.derived
         if derived.get(column.name, column.type) != column.type
-    ]
-    return columns, retyped
+    }
+    return columns, [f"{name} is of type {types}" for name, types in retyped.items()]
 
 
 def _list_types(checked: CheckedContract) -> dict[str, DataType]:

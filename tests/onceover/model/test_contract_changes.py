@@ -6,7 +6,7 @@ import pytest
 
 from onceover.model.contract import Contract, Key
 from onceover.model.contract_changes import list_added_measures, list_changed_parts, list_refused_changes
-from onceover.model.measures import Derived, Measure
+from onceover.model.measures import DISTINCT, SKIPPED, Derived, Measure, split_measure
 
 OLD = Contract(
     topic="events",
@@ -46,14 +46,39 @@ AVERAGED = replace(WITH_PARTS, derived=(Derived("x", "avg", 2),))
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        (AVERAGED, WITH_PARTS, ["measure x is no longer an avg"]),
-        (WITH_PARTS, AVERAGED, ["measure x_sum becomes a part of x", "measure x_count becomes a part of x"]),
+        (AVERAGED, WITH_PARTS, ["measure x is gone"]),
+        (WITH_PARTS, AVERAGED, ["measure x_sum is gone", "measure x_count is gone"]),
         (OLD, replace(OLD, measures=(*OLD.measures, *PARTS), derived=AVERAGED.derived), []),
         (AVERAGED, replace(AVERAGED, derived=(Derived("x", "avg", 3),)), ["measure x has the scale 3, not 2"]),
     ],
 )
 def test_average_is_added_with_its_parts_or_not_at_all(old: Contract, new: Contract, why: list[str]) -> None:
     assert list_refused_changes(old, new) == why
+
+
+def make_sketched(operation: str, *skips: Measure) -> Contract:
+    stored, derived = split_measure("ds", operation, "value.at", 2)
+    return replace(OLD, measures=(*OLD.measures, *stored, *skips), derived=derived)
+
+
+SKETCHED = make_sketched(DISTINCT)
+SKIPPING = make_sketched(DISTINCT, Measure("ds_skipped", SKIPPED, "ds_sketch"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (SKETCHED, OLD, "measure ds is gone"),
+        (SKETCHED, make_sketched("count"), "measure ds is a count, not an approx_count_distinct"),
+        (SKETCHED, make_sketched("avg"), "measure ds is an avg, not an approx_count_distinct"),
+        (make_sketched("min_by"), make_sketched("max_by"), "measure ds is a max_by, not a min_by"),
+        (make_sketched("avg"), make_sketched("sum"), "measure ds is a sum, not an avg"),
+        (SKIPPING, OLD, "measure ds is gone"),
+        (SKIPPING, SKETCHED, "on_null no longer skips for measure ds"),
+    ],
+)
+def test_refusal_names_the_measure_of_the_toml_once(old: Contract, new: Contract, why: str) -> None:
+    assert list_refused_changes(old, new) == [why]
 
 
 @pytest.mark.parametrize(

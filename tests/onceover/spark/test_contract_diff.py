@@ -63,7 +63,7 @@ def test_sketch_of_values_of_another_type_is_named(spark: SparkSession) -> None:
         for sql in ("value.a", "CAST(value.a AS STRING)", "value.a + 1")
     )
     _, retyped = check_change(spark, old, new, "pipelines/t.toml")
-    assert retyped == ["measure users_sketch is of type string, not int"]
+    assert retyped == ["measure users is of type string, not int"]
     assert check_change(spark, old, same, "pipelines/t.toml")[1] == []
 
 
