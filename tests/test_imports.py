@@ -18,7 +18,6 @@ ALLOWED = {
     ("jobs/onceover/config/registry.py", "find_schema"): "only a new schema needs the registry's client",
     ("jobs/onceover/config/registry.py", "_open"): "the same",
     ("jobs/onceover/lines/hashes.py", "_hash_column"): "Polars takes longer to load than a small window to hash",
-    ("jobs/onceover/raw/hdfs.py", "connect_hdfs"): "Kerberos needs a package that is installed for it alone",
     ("local/onceover_local/stack/jars.py", "_make_context"): "jgo takes long to load, and only a start needs it",
     ("local/onceover_local/stack/jars.py", "_make_lock"): "the same; only who writes the lock needs it",
     ("plugins/onceover_plugin.py", "fastapi_apps"): "only Airflow's api-server serves the page and needs FastAPI",

@@ -25,6 +25,7 @@ from onceover.errors import (
     UnreachableError,
 )
 from onceover.raw.failover import NOT_SERVING, NameNodeSession, split_asked
+from onceover.raw.kerberos import TicketAuth, read_ticket, uses_kerberos
 
 T = TypeVar("T")
 TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
@@ -33,6 +34,7 @@ FILE_MODE, FOLDER_MODE = "664", "775"
 """Of all that is made: users of one group share raw, for HDFS gives what is new the group of its folder."""
 _ASKED = 6
 """How often a request is made whose DataNodes do not answer: where several share a host, HDFS leaves out any one."""
+_REFUSED_LOGIN = re.compile(r"Authentication failure|HTTP 401|GSSException[^<\\]*")
 _DENIAL = re.compile(r'user=([^,]*), access=([A-Z_]+), inode="([^"]*)":([^\s]*)')
 
 
@@ -47,26 +49,12 @@ def make_session(address: str) -> requests.Session:
 
 def connect_hdfs(address: str, session: requests.Session | None = None) -> Client:
     """Return a client of that NameNode, or of several, separated by `;`, under ONCEOVER_HDFS_AUTH: `simple`, or
-    `kerberos` with the ticket of this user's cache. The session logs in with it."""
+    `kerberos` with this process's ticket. The session logs in with it. Raise as `uses_kerberos`."""
     session, address = session or make_session(address), address.split(";")[0]
     if not uses_kerberos():
         return InsecureClient(address, user=name_user(), session=session, timeout=TIMEOUT)
-    try:
-        from hdfs.ext.kerberos import KerberosClient
-    except ImportError:
-        raise ConfigurationError(
-            "ONCEOVER_HDFS_AUTH=kerberos needs a package of its own: `pip install 'hdfs[kerberos]'`, and Kerberos' C "
-            "library for it"
-        ) from None
-    return KerberosClient(address, session=session, timeout=TIMEOUT)
-
-
-def uses_kerberos() -> bool:
-    """Return whether ONCEOVER_HDFS_AUTH names Kerberos. Raise ConfigurationError if it names no way to log in."""
-    way = os.environ.get("ONCEOVER_HDFS_AUTH") or "simple"
-    if way not in ("simple", "kerberos"):
-        raise ConfigurationError(f"ONCEOVER_HDFS_AUTH={way[:40]!r} is not a way to log in; set simple or kerberos")
-    return way == "kerberos"
+    session.auth = TicketAuth()
+    return Client(address, session=session, timeout=TIMEOUT)
 
 
 class SmallFiles:
@@ -205,6 +193,8 @@ def translate_error(address: str, error: Exception) -> OnceoverError:
         return UnreachableError(describe_safe_mode(address))
     if "AccessControlException" in get_exception_name(error) or "Permission denied" in str(error):
         return AccessDeniedError(describe_denial(str(error)))
+    if refused := _REFUSED_LOGIN.search(str(error)):
+        return _describe_refused_login(address, refused[0])
     if any(name in f"{get_exception_name(error)} {error}" for name in NOT_SERVING):
         return UnreachableError(
             f"no NameNode at {address} is active ({take_first_line(error)}); a failover ends by itself, and "
@@ -213,6 +203,14 @@ def translate_error(address: str, error: Exception) -> OnceoverError:
     return TerminalError(
         f"HDFS at {address} refused the request: {take_first_line(error)}; the NameNode's log has more"
     )
+
+
+def _describe_refused_login(address: str, why: str) -> OnceoverError:
+    if not uses_kerberos():
+        return ConfigurationError(f"HDFS at {address} asks for a login; set ONCEOVER_HDFS_AUTH=kerberos")
+    what = f"it does not take the ticket of {read_ticket(address).principal} ({why})"
+    remedy = "if its keytab is new, start this process again, else compare its keytab with the KDC, and the clocks"
+    return AccessDeniedError(f"{DENIED} by HDFS at {address}: {what}; {remedy}")
 
 
 def describe_safe_mode(address: str) -> str:

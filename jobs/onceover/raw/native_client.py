@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 
 from hdfs_native import Client
 
+from onceover.config.endpoints import address as locate
 from onceover.config.endpoints import start_or_set
 from onceover.config.os_user import name_user
 from onceover.errors import AccessDeniedError, ConfigurationError, OnceoverError, TerminalError, UnreachableError
-from onceover.raw import hdfs
+from onceover.raw import hdfs, kerberos
 from onceover.raw.deadline import call_within
 from onceover.raw.failover import NOT_SERVING
 
@@ -32,6 +33,9 @@ class NativeClient:
     does. Make it in the process that uses it: it does not survive a fork."""
 
     def __init__(self, address: str) -> None:
+        """Make a client that connects with its first call. With Kerberos raise as `require_ticket`."""
+        if kerberos.uses_kerberos():  # the library looks for a ticket while no other thread may run: a KDC may hang
+            kerberos.require_ticket(locate("webhdfs"))
         self.address = address
         self._client = _connect(address)
         self._silent_until = 0.0
@@ -61,13 +65,15 @@ class NativeClient:
             raise self.translate(error) from error
 
     def translate(self, error: Exception) -> OnceoverError:
-        """Return the error of our own for the library's."""
+        """Return the error of our own for the library's, by Kerberos' word where a login may have failed."""
         text = read_message(error)
         if "SafeModeException" in text:
             return UnreachableError(hdfs.describe_safe_mode(self.address))
         if "AccessControlException" in text:
             return AccessDeniedError(hdfs.describe_denial(text))
         is_about_file = isinstance(error, _ABOUT_FILE)
+        if not is_about_file and kerberos.uses_kerberos() and (failure := kerberos.find_failure(locate("webhdfs"))):
+            return failure
         if (isinstance(error, OSError) and not is_about_file) or any(name in text for name in NOT_SERVING):
             return UnreachableError(f"HDFS at {self.address} does not answer ({text}); {start_or_set('hdfs')}")
         return TerminalError(f"HDFS at {self.address} refused the request: {text}; the NameNode's log has more")
@@ -81,14 +87,12 @@ def read_message(error: BaseException) -> str:
 
 def _connect(address: str) -> Client:
     config = dict[str, str]()
-    if hdfs.uses_kerberos():
+    if kerberos.uses_kerberos():
         config["hadoop.security.authentication"] = "kerberos"
     else:
         os.environ["HADOOP_USER_NAME"] = name_user()  # where the library reads it, whenever it connects
     if not os.environ.get("HADOOP_CONF_DIR"):  # whose files decide
         config["dfs.client.block.write.replace-datanode-on-failure.best-effort"] = "true"
-        if "hadoop.security.authentication" in config:
-            config["dfs.data.transfer.protection"] = "authentication"
     if urlsplit(address).port:  # one NameNode: a refused connection is an error at once, as everywhere
         config["dfs.client.failover.max.attempts"] = "0"
     try:

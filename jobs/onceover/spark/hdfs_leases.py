@@ -11,10 +11,11 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from onceover.config.endpoints import name_lease_server
+from onceover.config.endpoints import address, name_lease_server
 from onceover.context import PipelineContext
 from onceover.errors import AccessDeniedError
 from onceover.raw.hdfs import describe_denial
+from onceover.raw.kerberos import find_keytab, read_ticket, uses_kerberos
 
 SOFT_LIMIT_SECONDS = 60.0  # HdfsConstants.LEASE_SOFTLIMIT_PERIOD: after it any client may take the lease
 _RECOVERY_SECONDS = 30.0
@@ -55,6 +56,10 @@ class _HdfsLeases(Leases):
 
     def __init__(self, spark: SparkSession, hdfs: str) -> None:
         jvm: Any = spark.sparkContext._jvm  # typed as optional: None only in Spark Connect
+        if uses_kerberos() and (keytab := find_keytab()):
+            login = jvm.org.apache.hadoop.security.UserGroupInformation
+            if not login.isLoginKeytabBased():
+                login.loginUserFromKeytab(read_ticket(address("webhdfs")).principal, keytab)
         configuration = spark.sparkContext._jsc.hadoopConfiguration()
         self._path = jvm.org.apache.hadoop.fs.Path
         self._files = self._path(hdfs).getFileSystem(configuration)

@@ -123,7 +123,8 @@ def _build(app_name: str, is_brief: bool) -> SparkSession:
     own = {"spark.executorEnv.HADOOP_USER_NAME": name_user()}  # a cluster's workers are of another user
     softly = _UNLESS_GIVEN | own | _choose_doors(str(given.get("spark.master", "local")))
     builder = SparkSession.builder.appName(app_name)
-    java = f"{given.get(_EXECUTOR_JAVA, '')} -Duser.language=en -Duser.country=US".strip()
+    login = class_archive.make_kerberos_options(os.environ)
+    java = " ".join([*login, given.get(_EXECUTOR_JAVA) or "", "-Duser.language=en -Duser.country=US"]).strip()
     fixed = _NEEDED | MEANING | {_EXECUTOR_JAVA: java}
     chosen = {k: v for k, v in softly.items() if not given.contains(k)} | fixed
     for key, value in chosen.items():

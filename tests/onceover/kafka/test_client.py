@@ -46,3 +46,11 @@ def test_broker_that_never_answers_is_not_waited_for_for_ever(mute: str) -> None
 def test_value_that_the_client_refuses_is_a_pipeline_mistake(unused_address: str) -> None:
     with pytest.raises(ConfigurationError, match=r"security\.protocol.*correct the property"):
         Topic(unused_address, "flights", "read_committed", {"security.protocol": "nonsense"})
+
+
+def test_wheel_without_kerberos_is_named_in_one_line() -> None:
+    """The day the wheel has it, docs/deployment.md can say so."""
+    properties = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"}
+    with pytest.raises(ConfigurationError, match="No provider for SASL mechanism GSSAPI") as refused:
+        Topic("127.0.0.1:1", "flights", "read_committed", properties, timeout=1)
+    assert "\n" not in str(refused.value)

@@ -1,16 +1,16 @@
-"""A client's login to HDFS. Without a Kerberos server the tests show only which client is made, and its settings."""
+"""A client's login to HDFS, without a server: which client is made, its settings, and what lacks."""
 
 from __future__ import annotations
-
-import sys
-from types import ModuleType
 
 import pytest
 import requests
 from hdfs import HdfsError, InsecureClient
 
-from onceover.errors import ConfigurationError, UnreachableError
+from onceover.errors import AccessDeniedError, ConfigurationError, UnreachableError
+from onceover.raw import gssapi
+from onceover.raw.gssapi import OTHER_CLOCK, LoginError
 from onceover.raw.hdfs import connect_hdfs, translate_error
+from onceover.raw.kerberos import require_ticket
 
 WHERE = "http://127.0.0.1:1"
 
@@ -28,31 +28,48 @@ def test_own_authority_is_believed_without_a_proxy(monkeypatch: pytest.MonkeyPat
     assert connect_hdfs(WHERE)._session.trust_env is False
 
 
-def test_kerberos_logs_in_with_its_own_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Ticket(requests.auth.AuthBase):
-        def __init__(self, mutual_authentication: int) -> None:
-            self.mutual_authentication = mutual_authentication
-
-    package = ModuleType("requests_kerberos")
-    package.HTTPKerberosAuth, package.OPTIONAL = Ticket, 2  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "requests_kerberos", package)
-    monkeypatch.delitem(sys.modules, "hdfs.ext.kerberos", raising=False)
+def test_kerberos_logs_in_each_request_to_a_namenode(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONCEOVER_HDFS_AUTH", "kerberos")
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", "/none.keytab")
+    monkeypatch.setenv("KRB5CCNAME", "MEMORY:none")
     made = connect_hdfs(WHERE)
-    assert type(made).__name__ == "KerberosClient"
-    assert isinstance(made._session.auth, Ticket)
+    assert not isinstance(made, InsecureClient)
     assert made._session.trust_env is False
+    named = "KRB5_CLIENT_KTNAME: there is no keytab /none.keytab that this process may read; correct it"
+    with pytest.raises(ConfigurationError, match=named):
+        made.status("/")
+    to_datanode = requests.Request("PUT", "http://127.0.0.1:2/webhdfs/v1/a?delegation=secret").prepare()
+    assert "Authorization" not in made._session.auth(to_datanode).headers, "its own token is in the address"
 
 
 def test_missing_or_unknown_authentication_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "requests_kerberos", None)
-    monkeypatch.delitem(sys.modules, "hdfs.ext.kerberos", raising=False)
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     monkeypatch.setenv("ONCEOVER_HDFS_AUTH", "kerberos")
-    with pytest.raises(ConfigurationError, match=r"pip install 'hdfs\[kerberos\]'"):
+    with pytest.raises(ConfigurationError, match="needs HADOOP_CONF_DIR"):
         connect_hdfs(WHERE)
     monkeypatch.setenv("ONCEOVER_HDFS_AUTH", "hope")
     with pytest.raises(ConfigurationError, match="set simple or kerberos"):
         connect_hdfs(WHERE)
+
+
+def test_machine_without_kerberos_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lack(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setenv("ONCEOVER_HDFS_AUTH", "kerberos")
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    monkeypatch.setattr(gssapi, "CDLL", lack)
+    gssapi._load.cache_clear()
+    with pytest.raises(ConfigurationError, match=r"install the package libgssapi-krb5-2 \(Debian, Ubuntu\)"):
+        connect_hdfs(WHERE).status("/")
+
+
+def test_refused_login_names_the_setting_that_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ONCEOVER_HDFS_AUTH", raising=False)
+    error = translate_error(WHERE, HdfsError("Authentication failure. Check your credentials."))
+    assert isinstance(error, ConfigurationError)
+    assert str(error) == f"HDFS at {WHERE} asks for a login; set ONCEOVER_HDFS_AUTH=kerberos"
 
 
 @pytest.mark.parametrize("name", ["StandbyException", "RetriableException"])
@@ -60,3 +77,13 @@ def test_failover_is_an_outage_and_no_refusal(name: str) -> None:
     error = translate_error(WHERE, HdfsError("not supported in state standby", exception=name))
     assert isinstance(error, UnreachableError)
     assert "a failover ends by itself, and ONCEOVER_WEBHDFS names all NameNodes: http://A;http://B" in str(error)
+
+
+def test_clock_that_kerberos_does_not_take_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(service: str, **how: bool) -> bytes:
+        raise LoginError("Clock skew too great", OTHER_CLOCK)
+
+    monkeypatch.setenv("KRB5CCNAME", "MEMORY:none")
+    monkeypatch.setattr("onceover.raw.kerberos.make_token", refuse)
+    with pytest.raises(AccessDeniedError, match=r"Clock skew too great, .*follow one time server"):
+        require_ticket(WHERE)

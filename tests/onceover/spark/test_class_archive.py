@@ -45,6 +45,12 @@ def test_brief_job_compiles_quickly_unless_told_otherwise(tmp_path: Path) -> Non
     assert given[OPTIONS].split() == ["-XX:TieredStopAtLevel=1", "-XX:TieredStopAtLevel=4"]
 
 
+def test_driver_reads_the_kerberos_settings_of_the_environment(tmp_path: Path) -> None:
+    none, own = tmp_path / "none.jsa", "-Djava.security.krb5.conf"
+    assert make_driver_options({"KRB5_CONFIG": "/a b/krb5.conf"}, none) == {OPTIONS: f'"{own}=/a b/krb5.conf"'}
+    assert make_driver_options({"KRB5_CONFIG": "/a", OPTIONS: f"{own}=/b"}, none) == {}, "its own"
+
+
 def test_archive_that_java_cannot_use_prints_nothing(tmp_path: Path) -> None:
     rubbish = tmp_path / "rubbish.jsa"
     rubbish.write_bytes(b"not an archive")

@@ -10,6 +10,7 @@ from onceover.cli.doctor.outcome import Outcome, read_date
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
 from onceover.ledger.database import connect, read_clock
+from onceover.raw.kerberos import make_headers
 
 SKEW_SECONDS = 5.0
 RESOLUTION_SECONDS = 1.0  # of the date in a web server's answer
@@ -60,9 +61,8 @@ def _read_postgres() -> float:
 
 
 def _read_namenode() -> float | None:
-    return read_date(
-        f"{find_active(read_states(address('webhdfs')))}/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus"
-    )
+    url = f"{find_active(read_states(address('webhdfs')))}/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus"
+    return read_date(url, **make_headers(url))
 
 
 def _read_airflow() -> float | None:

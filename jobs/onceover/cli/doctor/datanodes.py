@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from onceover.cli.doctor.outcome import Outcome, get_json
 from onceover.model.wording import pluralize
+from onceover.raw.kerberos import make_headers
 
 SYNC = "dfs.datanode.synconclose"
 PERIOD = "dfs.datanode.scan.period.hours"
@@ -56,13 +57,17 @@ def list_datanodes(namenode: str) -> list[str]:
 
 def read_bean(namenode: str, name: str) -> dict[str, Any]:
     """Return that bean of the NameNode. Raise as `list_datanodes`."""
-    bean: dict[str, Any] = get_json(f"{namenode}/jmx?qry=Hadoop:service=NameNode,name={name}")["beans"][0]
+    bean: dict[str, Any] = _get(f"{namenode}/jmx?qry=Hadoop:service=NameNode,name={name}")["beans"][0]
     return bean
 
 
 def read_setting(datanode: str, name: str) -> str:
     """Return a DataNode's setting. Raise as `list_datanodes`."""
-    return str(get_json(f"{datanode}/conf?name={name}")["property"]["value"])
+    return str(_get(f"{datanode}/conf?name={name}")["property"]["value"])
+
+
+def _get(url: str) -> Any:
+    return get_json(url, **make_headers(url))
 
 
 def check_datanodes(namenode: str, living: int) -> Iterator[Outcome]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 from onceover.cli.doctor.datanodes import check_datanodes, read_bean
@@ -13,8 +14,10 @@ from onceover.cli.doctor.outcome import SECONDS, Outcome
 from onceover.config.endpoints import address, locate_hdfs, name_lease_server, start_or_set
 from onceover.errors import OnceoverError, TerminalError
 from onceover.model.pipeline import Pipeline
+from onceover.model.window import format_moment
 from onceover.model.wording import pluralize
 from onceover.raw.hdfs_store import HdfsStore
+from onceover.raw.kerberos import KEYTAB, find_keytab, read_ticket, uses_kerberos
 from onceover.raw.layout import Layout
 from onceover.raw.native_store import open_hdfs
 from onceover.raw.window_files import WindowFiles
@@ -26,6 +29,7 @@ def check_hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     if pipelines and not any(map(_needs_hdfs, pipelines)):
         return
     where = address("webhdfs")
+    yield from _check_ticket(where)
     yield from _check_namenode_rpc()
     root = pipelines[0].storage.raw_root if pipelines else "/"
     WindowFiles(where, Layout(root, "doctor")).read_length(root)
@@ -54,6 +58,23 @@ def check_hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
         yield Outcome("HDFS", "fine", f"{where} takes writes, {pluralize(living, 'DataNode')}")
     yield check_space("HDFS", "its DataNodes", free, total, "add a DataNode or a disk, or delete files")
     yield from check_datanodes(where, living)
+
+
+def _check_ticket(where: str) -> Iterator[Outcome]:
+    """Name the principal and the end of its ticket. Raise as `read_ticket`; yield nothing without Kerberos."""
+    if not uses_kerberos():
+        return
+    ticket, keytab = read_ticket(where), find_keytab()
+    end = format_moment((datetime.now(UTC) + timedelta(seconds=ticket.seconds)).replace(second=0, microsecond=0))
+    if keytab:
+        what = f"{ticket.principal} logs in by the keytab {keytab}, which renews its ticket; this one ends at {end}"
+        yield Outcome("Kerberos", "fine", what)
+    else:
+        what = (
+            f"{ticket.principal} logs in by a ticket that ends at {end}, and that nothing renews; set {KEYTAB} to a "
+            "keytab where ingest and Airflow run"
+        )
+        yield Outcome("Kerberos", "note", what)
 
 
 def _needs_hdfs(pipeline: Pipeline) -> bool:

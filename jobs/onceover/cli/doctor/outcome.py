@@ -21,16 +21,17 @@ class Outcome:
     what: str
 
 
-def get_json(url: str) -> Any:
+def get_json(url: str, **headers: str) -> Any:
     """Return the address's JSON answer. Raises OSError, or ValueError, without one within `SECONDS`."""
-    request = Request(url, headers={"Accept": "application/json"})  # otherwise Hadoop sends its settings as XML
+    accept = {"Accept": "application/json"}  # otherwise Hadoop sends its settings as XML
+    request = Request(url, headers=accept | headers)
     with _make_opener(url).open(request, timeout=SECONDS) as answer:
         return json.load(answer)
 
 
-def read_date(url: str) -> float | None:
+def read_date(url: str, **headers: str) -> float | None:
     """Return the server's clock in whole seconds since 1970, from the answer's Date header; None without one."""
-    with _make_opener(url).open(url, timeout=SECONDS) as answer:
+    with _make_opener(url).open(Request(url, headers=headers), timeout=SECONDS) as answer:
         stated = answer.headers.get("Date")
     return parsedate_to_datetime(stated).timestamp() if stated else None
 
