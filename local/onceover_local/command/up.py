@@ -16,6 +16,7 @@ from onceover.printable import escape
 from onceover_local.stack import Stack, surroundings
 
 Cluster = Annotated[bool, flag("--cluster", "Start three DataNodes, and Spark with a master and two workers.")]
+Kerberos = Annotated[bool, flag("--kerberos", "Secure HDFS by Kerberos, with a KDC of its own.")]
 Parts = Annotated[
     list[str] | None,
     typer.Argument(
@@ -32,14 +33,16 @@ Parts = Annotated[
     "onceover stack up zookeeper",
     "onceover stack up registry",
     "onceover stack up --cluster",
+    "onceover stack up --kerberos",
 )
-def up(parts: Parts = None, cluster: Cluster = False) -> Answer:
+def up(parts: Parts = None, cluster: Cluster = False, kerberos: Kerberos = False) -> Answer:
     """Start the parts that do not run and wait until they answer. They keep running; their data is kept in .local.
 
-    With --cluster, jobs and Airflow use that Spark from then on, and .local remains a cluster.
+    With --cluster, jobs and Airflow use that Spark from then on, and .local remains a cluster. With --kerberos, HDFS
+    remains secured; a shell logs in by the environment that this prints, Airflow by itself.
     """
     surroundings.leave()
-    stack = Stack(cluster=cluster)
+    stack = Stack(cluster=cluster, kerberos=kerberos)
     groups = tuple(parts or stack.groups)
     with get_stderr().status("starting ...") as status:
         stack.up(groups, lambda part, what: status.console.print(f"{part:22} {escape(what)}", style="dim"))
@@ -51,6 +54,7 @@ def up(parts: Parts = None, cluster: Cluster = False) -> Answer:
         [
             Table(list(addresses.items()), ("part", 0), ("address", 1)),
             f"These addresses are kept in {endpoints.endpoints_file()}",
+            *([f"HDFS asks for a ticket: `source {stack.kdc.environment_file}`"] if stack.kdc else ()),
             *(_list_logins(stack.local / "secrets" / "airflow-admin") if "airflow" in groups else ()),
         ],
     )

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from onceover_local.stack.files import format_hadoop_xml, make_whole, write_whole
 from onceover_local.stack.jars import fetch_class_path
+from onceover_local.stack.kerberos import GROUPS as SECURED_GROUPS
+from onceover_local.stack.kerberos import Kdc
 from onceover_local.stack.part import LOGGING, find_java, get_json
 from onceover_local.stack.place import Place, Say
 from onceover_local.stack.ports import LOOPBACK, is_listening
@@ -42,8 +44,8 @@ class NameNode:
     start_s = 180.0
     stop_s = 20.0
 
-    def __init__(self, place: Place, datanodes: int) -> None:
-        self._place = place
+    def __init__(self, place: Place, datanodes: int, kdc: Kdc | None = None) -> None:
+        self._place, self._kdc = place, kdc
         self._datanodes = datanodes
         self.process = Process(self.name, place.local)
 
@@ -57,7 +59,9 @@ class NameNode:
 
     def prepare(self, say: Say) -> Command:
         self._place.make_folder("hdfs", say)
-        start, configuration = _prepare_daemon(self._place, self._folder, self._make_site(self._names), "-Xmx256m", say)
+        start, configuration = _prepare_daemon(
+            self._place, self._folder, self._make_site(self._names), "-Xmx256m", say, self._kdc
+        )
         if not self._names.exists():
             say(self.name, "formats its folder of names")
             self._format(say)
@@ -66,11 +70,11 @@ class NameNode:
     def is_ready(self) -> bool:
         if not is_listening(self._place.ports["namenode"]):
             return False
-        state = _read_bean(self.get_address(), "service=NameNode,name=FSNamesystemState")
+        state = _read_bean(self.get_address(), "service=NameNode,name=FSNamesystemState", self._kdc)
         if state.get("FSState") != "Operational" or state.get("NumLiveDataNodes", 0) < self._datanodes:
             return False
         # A DataNode is live before it has reported its blocks; a read in between finds none.
-        activity = _read_bean(self.get_address(), "service=NameNode,name=NameNodeActivity")
+        activity = _read_bean(self.get_address(), "service=NameNode,name=NameNodeActivity", self._kdc)
         return bool(activity.get("StorageBlockReportNumOps", 0) >= self._datanodes)
 
     def finish(self, say: Say) -> None:
@@ -94,7 +98,7 @@ class NameNode:
             "dfs.namenode.http-address": f"{LOOPBACK}:{self._place.ports['namenode-http']}",
             "dfs.namenode.name.dir": names.as_uri(),
             "dfs.permissions.enabled": "true",  # as real ones have; the user who starts it may all, and so may root
-            "hadoop.user.group.static.mapping.overrides": GROUPS,
+            "hadoop.user.group.static.mapping.overrides": GROUPS + (SECURED_GROUPS if self._kdc else ""),
             "dfs.namenode.datanode.registration.ip-hostname-check": "false",
             "dfs.namenode.safemode.extension": 0,  # all DataNodes have reported; do not wait another 30 s
             "dfs.namenode.accesstime.precision": 0,  # a read must not write to the edit log
@@ -105,7 +109,9 @@ class NameNode:
 
     def _format(self, say: Say) -> None:
         with make_whole(self._names) as scratch:
-            start, _ = _prepare_daemon(self._place, scratch.parent, self._make_site(scratch), "-Xmx128m", say)
+            start, _ = _prepare_daemon(
+                self._place, scratch.parent, self._make_site(scratch), "-Xmx128m", say, self._kdc
+            )
             command = [
                 *start,
                 "org.apache.hadoop.hdfs.server.namenode.NameNode",
@@ -122,10 +128,10 @@ class DataNode:
     start_s = 180.0
     stop_s = 20.0
 
-    def __init__(self, place: Place, number: int, datanodes: int) -> None:
+    def __init__(self, place: Place, number: int, datanodes: int, kdc: Kdc | None = None) -> None:
         self.name = f"datanode{number}"
         self.ports: tuple[str, ...] = (self.name, f"{self.name}-http", f"{self.name}-ipc")
-        self._place = place
+        self._place, self._kdc = place, kdc
         self._datanodes = datanodes
         self.process = Process(self.name, place.local)
 
@@ -135,14 +141,13 @@ class DataNode:
 
     def prepare(self, say: Say) -> Command:
         self._place.make_folder("hdfs", say)
-        start, configuration = _prepare_daemon(self._place, self._folder, self._make_site(), "-Xmx256m", say)
+        start, configuration = _prepare_daemon(self._place, self._folder, self._make_site(), "-Xmx256m", say, self._kdc)
         return Command((*start, "org.apache.hadoop.hdfs.server.datanode.DataNode"), configuration=configuration)
 
     def is_ready(self) -> bool:
-        if not all(is_listening(self._place.ports[port]) for port in self.ports):
-            return False
-        activity = _read_bean(self.get_address(), "service=DataNode,name=DataNodeActivity*")
-        return bool(activity.get("BlockReportsNumOps", 0) >= 1)
+        activity = _read_bean(self.get_address(), "service=DataNode,name=DataNodeActivity*", self._kdc)
+        # Last: one that wants a login logs each connection without.
+        return bool(activity.get("BlockReportsNumOps", 0) >= 1 and all(map(is_listening, self._list_listeners())))
 
     def finish(self, say: Say) -> None:
         pass
@@ -152,6 +157,9 @@ class DataNode:
 
     def list_endpoints(self) -> Mapping[str, str]:
         return {}
+
+    def _list_listeners(self) -> list[int]:
+        return [self._place.ports[port] for port in self.ports]
 
     def make_settings(self) -> dict[str, object]:
         """What its core-site.xml and hdfs-site.xml say."""
@@ -173,27 +181,30 @@ class DataNode:
         }
 
 
-def _read_bean(address: str, name: str) -> dict[str, Any]:
+def _read_bean(address: str, name: str, kdc: Kdc | None) -> dict[str, Any]:
     """Return a daemon's JMX bean of that name, empty if the daemon does not answer."""
-    beans: list[dict[str, Any]] = get_json(f"{address}/jmx?qry=Hadoop:{name}").get("beans", [])
+    answer = get_json(f"{address}/jmx?qry=Hadoop:{name}", is_secured=kdc is not None)
+    beans: list[dict[str, Any]] = answer.get("beans", [])
     return beans[0] if beans else {}
 
 
 def _prepare_daemon(
-    place: Place, folder: Path, settings: dict[str, object], heap: str, say: Say
+    place: Place, folder: Path, settings: dict[str, object], heap: str, say: Say, kdc: Kdc | None
 ) -> tuple[tuple[str, ...], str]:
     """Write the settings' files; return the start of a Hadoop process's command line, and the settings' text."""
     jars = fetch_class_path("hdfs", say)
     # Hadoop's web server refuses to start without these folders on the class path; they may be empty.
     for webapp in ("hdfs", "datanode"):
         (place.get_folder("hdfs") / "webapps" / webapp / "WEB-INF").mkdir(parents=True, exist_ok=True)
-    core = format_hadoop_xml(_make_core_site(place, folder))
-    site = format_hadoop_xml(settings)
+    security = {} if kdc is None else kdc.make_server_settings()
+    core = format_hadoop_xml({**_make_core_site(place, folder), **security})
+    site = format_hadoop_xml({**settings, **security})
     write_whole(folder / "conf" / "core-site.xml", core)
     write_whole(folder / "conf" / "hdfs-site.xml", site)
     write_whole(folder / "conf" / "log4j.properties", LOGGING)
     path = f"{folder / 'conf'}:{place.get_folder('hdfs')}:{jars}"
-    return (*find_java(), "-Xms64m", heap, "-Djava.net.preferIPv4Stack=true", "-cp", path), core + site
+    login = () if kdc is None else (f"-Djava.security.krb5.conf={kdc.krb5_conf}",)
+    return (*find_java(), "-Xms64m", heap, "-Djava.net.preferIPv4Stack=true", *login, "-cp", path), core + site
 
 
 def _make_core_site(place: Place, folder: Path) -> dict[str, object]:

@@ -27,6 +27,7 @@ ROOTS: Final = {
         "org.apache.hadoop:hadoop-common:3.5.0",
         "org.slf4j:slf4j-reload4j:1.7.36",
     ),
+    "kerberos": ("org.apache.hadoop:hadoop-minikdc:3.5.0", "org.slf4j:slf4j-reload4j:1.7.36"),
     "hbase": ("org.apache.hbase:hbase-thrift:2.6.1", "org.slf4j:slf4j-reload4j:1.7.36"),
     "registry": ("io.apicurio:apicurio-registry-app:3.0.9:all:tar.gz",),
 }

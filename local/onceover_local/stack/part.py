@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import ProxyHandler, Request, build_opener
 
-from onceover.errors import ConfigurationError
+from onceover.errors import ConfigurationError, OnceoverError
+from onceover.raw.kerberos import make_headers
 from onceover_local.stack.place import Say
 from onceover_local.stack.process import Command, Process
 
@@ -66,12 +67,14 @@ class Part(Protocol):
         """Return the part's entries in endpoints.json."""
 
 
-def get_json(address: str) -> dict[str, Any]:
-    """Return the JSON object at that address, empty if the process does not answer."""
+def get_json(address: str, *, is_secured: bool = False) -> dict[str, Any]:
+    """Return the JSON object at that address, for which a server that is secured asks for this process's ticket; empty
+    if the process does not answer."""
     try:
-        with _direct.open(address, timeout=2) as response:
+        request = Request(address, headers=make_headers(address) if is_secured else {})
+        with _direct.open(request, timeout=2) as response:
             answer: dict[str, Any] = json.load(response)
-    except (OSError, HTTPException, ValueError):
+    except (OSError, HTTPException, ValueError, OnceoverError):
         return {}
     return answer
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from onceover.spark.class_archive import make_kerberos_options
 from onceover_local.stack.files import make_secret, write_whole
 from onceover_local.stack.part import find_java, get_json
 from onceover_local.stack.place import Place, Say
@@ -133,7 +135,7 @@ def _make_command(
         "SPARK_CONF_DIR": str(configuration),
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": " ".join(lean),
+        "SPARK_DAEMON_JAVA_OPTS": " ".join([*lean, *make_kerberos_options(os.environ)]),
         "SPARK_NO_DAEMONIZE": "1",
         **options,
     }

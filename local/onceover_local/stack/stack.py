@@ -20,6 +20,7 @@ from typing import Final, TypeVar
 from onceover.config import endpoints
 from onceover.errors import TransientError, UsageError
 from onceover_local.stack.files import write_whole
+from onceover_local.stack.kerberos import Kdc
 from onceover_local.stack.part import Part, PartStatus, State
 from onceover_local.stack.place import Place, Say, remove_elsewhere
 from onceover_local.stack.ports import Ports, is_listening
@@ -37,16 +38,21 @@ class Stack:
     and be killed at any time: the next call continues from the actual state.
 
     A `cluster` has three DataNodes, which keep each block twice, and standalone Spark with two workers, which runs
-    Airflow's and all other jobs. A folder that was a cluster once remains one.
+    Airflow's and all other jobs. With `kerberos`, HDFS asks for tickets, and this process, and all that it starts, has
+    the environment that gives it one. A folder that was either once remains so.
     """
 
-    def __init__(self, local: Path | None = None, *, cluster: bool = False) -> None:
+    def __init__(self, local: Path | None = None, *, cluster: bool = False, kerberos: bool = False) -> None:
         self.local = (local or endpoints.local_folder()).resolve()  # one stack, by whatever name
         self._mark = self.local / "cluster"
         self._is_cluster = cluster or self._mark.exists()
         place = Place(self.local, endpoints.home(), Ports(self.local / "ports.json"))
         self._ports = place.ports
-        self._waves = make_waves(place, is_cluster=self._is_cluster)
+        is_secured = kerberos or (self.local / "kerberos").exists()
+        self.kdc = Kdc(place) if is_secured else None
+        if self.kdc is not None:
+            os.environ.update(self.kdc.list_variables())
+        self._waves = make_waves(place, is_cluster=self._is_cluster, kdc=self.kdc)
         self._stopping = threading.Event()
         self._lock: int | None = None
 
@@ -64,6 +70,8 @@ class Stack:
         are stopped.
         """
         self._require_known(groups)
+        if self.kdc is not None and "hbase" in groups:
+            raise UsageError("HBase does not start on an HDFS with Kerberos here; start it without, in another folder")
         under_airflow: list[str] = [group for group in ("postgres", "spark", "airflow") if group in self._waves]
         on_hdfs = ["hdfs", "hbase"]
         chosen = set(groups) | (set(under_airflow) if "airflow" in groups else set())
@@ -73,6 +81,9 @@ class Stack:
         with self._hold_lock(say):
             if self._is_cluster:
                 self._mark.touch()
+            if self.kdc is not None and self.kdc.process.find_pid() is None:
+                self._ports.settle(self.kdc.ports)
+                self.kdc.configure(say)
             return self._start(
                 lambda started: self._run_side_by_side(
                     [partial(self._climb, [g for g in chain if g in chosen], started, say) for chain in chains]

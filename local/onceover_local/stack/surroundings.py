@@ -14,12 +14,16 @@ _OTHERS = (
     "HADOOP_CONF_DIR",
     "HADOOP_HOME",
     "HADOOP_CLASSPATH",
+    "ONCEOVER_HDFS_AUTH",
+    "KRB5_CONFIG",
+    "KRB5_CLIENT_KTNAME",
+    "KRB5CCNAME",
 )
 
 
 def leave() -> None:
-    """Remove addresses of a real deployment, another Spark or Hadoop and libpq's settings from this process and its
-    children, so that they use the embedded stack only."""
+    """Remove addresses of a real deployment, another Spark or Hadoop, a login and libpq's settings from this process
+    and its children, so that they use the embedded stack only."""
     for name in [*os.environ]:
         if name in _OTHERS or name.startswith("PG") or name in {f"ONCEOVER_{part.upper()}" for part in PARTS}:
             del os.environ[name]

@@ -8,6 +8,7 @@ from onceover_local.stack.airflow import AirflowProcess
 from onceover_local.stack.hbase import HBase, HBaseThrift
 from onceover_local.stack.hdfs import DataNode, NameNode
 from onceover_local.stack.kafka import Kafka
+from onceover_local.stack.kerberos import Kdc
 from onceover_local.stack.part import Part
 from onceover_local.stack.place import Place
 from onceover_local.stack.postgres import Postgres
@@ -24,9 +25,11 @@ Waves = tuple[tuple[Part, ...], ...]
 """Parts of one wave start together; the next wave starts when all of them are ready."""
 
 
-def make_waves(place: Place, *, is_cluster: bool) -> dict[str, Waves]:
-    """Return every group of parts, in the order in which `onceover stack status` lists them."""
+def make_waves(place: Place, *, is_cluster: bool, kdc: Kdc | None = None) -> dict[str, Waves]:
+    """Return every group of parts, in the order in which `onceover stack status` lists them. With a KDC, it starts
+    before HDFS, which it secures."""
     datanodes = _DATANODES if is_cluster else 1
+    hdfs = (NameNode(place, datanodes, kdc), *(DataNode(place, n + 1, datanodes, kdc) for n in range(datanodes)))
     postgres = Postgres(place)
     airflow = {
         what: AirflowProcess(place, postgres, what, on_cluster=is_cluster)
@@ -36,7 +39,7 @@ def make_waves(place: Place, *, is_cluster: bool) -> dict[str, Waves]:
     spark: dict[str, Waves] = {"spark": ((SparkMaster(place),), workers)} if is_cluster else {}
     return {
         "kafka": ((Kafka(place),),),
-        "hdfs": ((NameNode(place, datanodes), *(DataNode(place, n + 1, datanodes) for n in range(datanodes))),),
+        "hdfs": (*(((kdc,),) if kdc else ()), hdfs),
         "postgres": ((postgres,),),
         **spark,
         "airflow": ((airflow.pop("api-server"),), tuple(airflow.values())),
