@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
-from hdfs import InsecureClient
+from hdfs import Client
 from pyspark.sql import SparkSession
 from tests.integration.events import Rows, count_minutes, moment
 from tests.integration.program import succeed
-from tests.integration.raw_oracles import READERS, read_log
+from tests.integration.raw_oracles import READERS, connect, read_log
 
 from onceover.audit import store as audit_store
 from onceover.audit.log_job import audit_log
@@ -252,8 +252,8 @@ class Lane:
         store.remove(path)
         store.append(path, [content])
 
-    def hdfs(self) -> InsecureClient:
-        return InsecureClient(address("webhdfs"), user="root")
+    def hdfs(self) -> Client:
+        return connect()
 
     def aggregates(self) -> Rows:
         """Return measures by (minutes after noon, keys...), as a reader sees them."""

@@ -9,15 +9,26 @@ from contextlib import closing
 from pathlib import Path
 
 import happybase
+import requests
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
-from hdfs import InsecureClient
+from hdfs import Client, InsecureClient
 
 from onceover.config.endpoints import address
+from onceover.raw.kerberos import TicketAuth, uses_kerberos
+
+
+def connect() -> Client:
+    """Return a client of HDFS that may do all, with this process's ticket where HDFS asks for one."""
+    session = requests.Session()
+    if not uses_kerberos():
+        return InsecureClient(address("webhdfs"), user="root", session=session)
+    session.auth = TicketAuth()
+    return Client(address("webhdfs"), session=session)
 
 
 def read_hdfs(root: str) -> dict[str, bytes]:
     """Return each file's content by its path below the root."""
-    client = InsecureClient(address("webhdfs"), user="root")
+    client = connect()
     files: dict[str, bytes] = {}
     for folder, _, names in client.walk(root):
         for name in names:
