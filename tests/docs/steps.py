@@ -185,6 +185,7 @@ RESTORES: Final = tuple(
 _BY_HAND = "it measures for hours, by hand"
 _CLONE = "tests/requirements/test_fresh_clone.py runs it in a clone of its own"
 _CLUSTER = "tests/integration/test_cluster.py runs the same on a cluster of its own"
+_KERBEROS = "tests/integration/test_kdc.py runs the same on a stack of its own"
 _ITSELF = "it runs the tests, and so this one"
 _SETTING = "it sets a variable of Airflow's processes, which tests/integration/test_lineage.py starts with it"
 ELSEWHERE: Final = {
@@ -201,6 +202,8 @@ ELSEWHERE: Final = {
     "reader gets: tests/hostile/test_codecs.py",
     'onceover offsets flights set 0=1200 --past-end --reason "INC-43: the log was cut at 900"':
         "tests/integration/test_offsets.py sets an offset past a log's end",
+    "onceover stack up --kerberos": _KERBEROS,
+    "source .local/kerberos/environment": _KERBEROS,
     "ONCEOVER_SPARK=spark://HOST:7077 onceover ingest flights": _CLUSTER,
     "onceover stack down": "it would end the stack of all tests; tests/requirements/test_fresh_clone.py ends its own",
     """AIRFLOW__OPENLINEAGE__TRANSPORT='{"type": "http", "url": "http://HOST:5000"}'""": _SETTING,
