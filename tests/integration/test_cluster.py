@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.integration.cluster_jobs import PATIENCE, end_well, ingest_all, start_repair, wait_until
 from tests.integration.compaction import spoil_rows
 from tests.integration.events import count_events, event, moment
 from tests.integration.lane import Lane, Lanes
@@ -22,7 +23,6 @@ from tests.own_stack import ROOT, embedded
 from tests.spark_door import RPC_FAILURE, ask
 
 from onceover.config.endpoints import address
-from onceover.errors import TransientError
 from onceover.fault_points import Step
 from onceover.repair import confirmation
 from onceover_demo.supervised import SupervisedJob
@@ -33,7 +33,6 @@ from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 WINDOWS = 6
-PATIENCE = 180.0
 
 
 @pytest.fixture(scope="module")
@@ -231,30 +230,6 @@ def bring_both_workers(stack: Stack) -> None:
     for part in ("spark-worker1", "datanode2"):
         stack.start_part(part)
     wait_for(lambda: len(count_cores(stack)) == 2, PATIENCE, "both workers")
-
-
-def ingest_all(jobs: Callable[..., SupervisedJob], lane: Lane, until: str = "idle, every window closed") -> None:
-    ingest = jobs("ingest.py", "--pipeline", lane.name)
-    ingest.start()
-    wait_until(ingest, lambda: until in ingest.read_log())
-    assert ingest.stop() == 0
-
-
-def start_repair(jobs: Callable[..., SupervisedJob], lane: Lane, request_id: int | None) -> SupervisedJob:
-    repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(request_id))
-    repair.start()
-    return repair
-
-
-def end_well(repair: SupervisedJob) -> None:
-    assert repair.wait(PATIENCE) == 0, repair.read_log()
-
-
-def wait_until(job: SupervisedJob, so: Callable[[], bool]) -> None:
-    try:
-        wait_for(so, PATIENCE, "ingest to get there")
-    except TransientError as error:
-        raise AssertionError(job.read_log()) from error
 
 
 def count_batches(lane: Lane, step: str) -> int:
