@@ -17,7 +17,7 @@ from onceover.entrypoint import make_parser, run
 from onceover.errors import TerminalError, TransientError
 from onceover.ledger.catalog import require_in_force
 from onceover.model.json_text import to_json
-from onceover.spark.failure import find_refusal, reject_denial, summarize
+from onceover.spark.failure import find_refusal, reject_unblamed, summarize
 from onceover.spark.session import open_session
 
 _CARRIED_OUT_BY = {"window": verify_window, "log": audit_log, "restatement": preview_restatement}
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> None:
             try:
                 result = _CARRIED_OUT_BY[audit.kind](spark, context, registered, audit)
             except (PySparkException, Py4JError) as error:
-                reject_denial(error)
+                reject_unblamed(error)
                 if refusal := find_refusal(error):
                     raise TerminalError(
                         f"{refusal}; nothing was compared: audit the ranges before and after it, and prove its window "

@@ -14,7 +14,7 @@ from onceover.ledger.database import upgrade_schema
 from onceover.model.json_text import to_json
 from onceover.recovery.job import rebuild_pipeline
 from onceover.recovery.rebuild_ledger import require_no_batches
-from onceover.spark.failure import reject_denial, summarize
+from onceover.spark.failure import reject_unblamed, summarize
 from onceover.spark.session import open_session
 
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str]) -> None:
             try:
                 result = rebuild_pipeline(spark, context)
             except (PySparkException, Py4JError) as error:
-                reject_denial(error)
+                reject_unblamed(error)
                 raise TransientError(f"Spark failed, nothing was written: {summarize(error)}") from error
     print(to_json(result))
 

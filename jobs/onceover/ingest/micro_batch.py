@@ -27,7 +27,7 @@ from onceover.ingest.landing import AppendFailedError, collect_results
 from onceover.model.batch import Increment, Landing
 from onceover.model.offsets import OffsetRange
 from onceover.model.windowing import Windowing
-from onceover.spark.failure import reject_denial, summarize
+from onceover.spark.failure import reject_unblamed, summarize
 from onceover.spark.hang_watch import end_hung_spark
 from onceover.spark.hdfs_leases import open_leases
 from onceover.spark.source import name_shards
@@ -76,13 +76,13 @@ def _list_increments(landings: Sequence[Landing], windowing: Windowing) -> list[
 @contextmanager
 def attempt() -> Iterator[None]:
     """Raise errors of Spark or its gateway as TransientError with a one-line reason, SparkLostError for a dead JVM, and
-    as `reject_denial` for a missing right."""
+    as `reject_unblamed`."""
     try:
         yield
     except (Py4JNetworkError, ConnectionError) as error:
         raise SparkLostError("Spark's JVM has died; start ingest again, it resumes where it stopped") from error
     except (PySparkException, Py4JError) as error:
-        reject_denial(error)
+        reject_unblamed(error)
         kind, reason = _find_kind(str(error)), summarize(error)
         of_ours = reason.removeprefix(f"{kind.__module__}.{kind.__name__}: ")
         raise kind(of_ours if of_ours != reason else f"Spark failed: {reason}") from error

@@ -38,7 +38,7 @@ from onceover.model.window import Window, WindowRange
 from onceover.raw.damaged_files import DamagedFiles
 from onceover.repair.folded import list_compacted, list_texts, open_rebuild
 from onceover.repair.proof import UnprovedPart, list_unproved_parts
-from onceover.spark.failure import reject_denial, summarize
+from onceover.spark.failure import reject_unblamed, summarize
 from onceover.spark.hdfs_leases import open_leases
 
 log = logging.getLogger(__name__)
@@ -190,7 +190,7 @@ def _scan(
         except (Py4JNetworkError, ConnectionError) as error:
             raise SparkLostError("Spark's JVM has died; run the command again, nothing is half-done") from error
         except (PySparkException, Py4JError) as error:
-            reject_denial(error)
+            reject_unblamed(error)
             rebuilt, damage = None, summarize(error)
         if rebuilt is None:
             is_lost = is_lost or bool(read)

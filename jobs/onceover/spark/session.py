@@ -16,7 +16,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
@@ -24,9 +24,10 @@ from onceover.config import endpoints
 from onceover.config.os_user import name_user, require_passwd_entry
 from onceover.errors import ConfigurationError, SparkLostError
 from onceover.spark import class_archive, warm_up
+from onceover.spark.failure import reject_unblamed, summarize
 from onceover.spark.jvm_messages import filter_messages
 from onceover.spark.private_files import keep_files_private
-from onceover.spark.task_progress import log_tasks
+from onceover.spark.task_progress import log_start, log_tasks
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 MEANING = {  # the same SQL must mean the same when a window is ingested and when it is rebuilt, years later
@@ -69,6 +70,9 @@ _UNLESS_GIVEN = {
     # Python workers keep the memory of arrays: to give it back and get it again took a sixth of a repair's reading.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(64 << 20),
+    # YARN ends an application at its fourth lost executor, or second lost master, and an ingest never ends.
+    "spark.executor.failuresValidityInterval": "1h",
+    "spark.yarn.am.attemptFailuresValidityInterval": "1h",
 }
 _EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
@@ -77,7 +81,7 @@ _ASKING = {"spark.authenticate": "true"}
 COMPILED_FROM_BYTES = 8 << 20
 """Both took the same time at 13 MiB, 100,000 lines; 8 leaves room for faster disks and processors."""
 _COMPILING = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
-_ELSEWHERE = ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "MASTER")  # a master may be named there
+_ELSEWHERE = ("PYSPARK_SUBMIT_ARGS", "MASTER")  # a master may be named there
 UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"
 _OWN_SECRET = re.compile(r"local(\[[^\]]*\])?")
 _MASTER = re.compile(r"[A-Za-z0-9:/.,_*\[\]-]+")
@@ -99,11 +103,12 @@ def build(app_name: str, *, is_brief: bool = False) -> SparkSession:
 def _build(app_name: str, is_brief: bool) -> SparkSession:
     gc.set_threshold(50_000)  # a repair's driver holds a million objects at once, and hardly makes garbage
     require_passwd_entry()
-    if not any(name in os.environ for name in _ELSEWHERE):
+    # A folder of settings may name a master, over which this variable goes, as --master does.
+    is_left_to_settings = "SPARK_CONF_DIR" in os.environ and "ONCEOVER_SPARK" not in os.environ
+    if not is_left_to_settings and not any(name in os.environ for name in _ELSEWHERE):
         cluster = None if UNDER_SUBMIT in os.environ else endpoints.find_address("spark")
         if cluster is not None:
-            if not _MASTER.fullmatch(cluster):
-                raise ConfigurationError(f"{cluster!r} is not a Spark master; set ONCEOVER_SPARK to spark://HOST:PORT")
+            _require_master(cluster)
             os.environ["PYSPARK_SUBMIT_ARGS"] = f"--master {cluster} pyspark-shell"
         if cluster is None or "//127.0.0.1:" in cluster:
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # read when the JVM starts
@@ -130,7 +135,8 @@ def _build(app_name: str, is_brief: bool) -> SparkSession:
     for key, value in chosen.items():
         builder = builder.config(key, value)
     on_interrupt = signal.getsignal(signal.SIGINT)
-    context = SparkContext.getOrCreate(given.setAppName(app_name).setAll([*chosen.items()]))
+    with log_start(str(given.get("spark.master", "local"))):
+        context = SparkContext.getOrCreate(given.setAppName(app_name).setAll([*chosen.items()]))
     context.setLogLevel("ERROR")  # before a task runs: while the level changes, Spark logs all
     if is_brief:
         warm_up.start_worker(context)
@@ -143,6 +149,16 @@ def _build(app_name: str, is_brief: bool) -> SparkSession:
     return session
 
 
+def _require_master(cluster: str) -> None:
+    if not _MASTER.fullmatch(cluster):
+        raise ConfigurationError(f"{cluster!r} is not a Spark master; set ONCEOVER_SPARK to spark://HOST:PORT, or yarn")
+    if cluster == "yarn" and not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
+        raise ConfigurationError(
+            "ONCEOVER_SPARK=yarn needs HADOOP_CONF_DIR: set it to the folder of the client's core-site.xml and "
+            "yarn-site.xml, which name the ResourceManager"
+        )
+
+
 def read_zone_data(session: SparkSession) -> str:
     """Return the release of the JVM's time zone data, such as `2025b`."""
     jvm: Any = session._jvm
@@ -153,6 +169,8 @@ def _choose_doors(master: str) -> dict[str, str]:
     """Return who may connect to an application of that master."""
     if _OWN_SECRET.fullmatch(master):  # Spark makes a secret for each application
         return _LOOPBACK | _ASKING
+    if master == "yarn":  # there too, and YARN hands it to the executors
+        return _ASKING
     if master.startswith("local"):
         return _LOOPBACK
     secret = endpoints.find_spark_secret(master)
@@ -162,7 +180,7 @@ def _choose_doors(master: str) -> dict[str, str]:
 @contextmanager
 def open_session(app_name: str, *, is_brief: bool = False) -> Iterator[SparkSession]:
     """Open a session as `build` does, log the course of long jobs, and stop it at the end of the block. Raise
-    SparkLostError if its JVM has died, wherever the block notices that."""
+    SparkLostError if its JVM has died, or its application was ended, wherever the block notices that."""
     session = build(app_name, is_brief=is_brief)
     try:
         with log_tasks(session):
@@ -171,6 +189,9 @@ def open_session(app_name: str, *, is_brief: bool = False) -> Iterator[SparkSess
         raise SparkLostError(
             f"Spark's JVM of `{app_name}` has died; start it again, it resumes where it stopped"
         ) from error
+    except (Py4JError, PySparkException) as error:
+        reject_unblamed(error)
+        raise
     finally:
         with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
             session.stop()
@@ -181,8 +202,11 @@ def _explain_death() -> Iterator[None]:
     """Raise SparkLostError for an error of the block that says, in one of many ways, that the JVM died at its start."""
     try:
         yield
-    except Py4JJavaError:
-        raise  # the JVM itself answered
+    except Py4JJavaError as error:  # the JVM itself answered
+        master = SparkConf().get("spark.master", "local")
+        if str(master).startswith("local"):
+            raise
+        raise SparkLostError(f"{master} did not start Spark's application: {summarize(error)}") from error
     except (Py4JError, ConnectionError, PySparkRuntimeError) as error:
         never_answered = isinstance(error, PySparkRuntimeError) and error.getCondition() == "JAVA_GATEWAY_EXITED"
         if not (never_answered or _has_died()):
