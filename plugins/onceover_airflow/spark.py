@@ -39,26 +39,35 @@ def driver_environment(
 ) -> dict[str, str]:
     """Return the variables that spark-submit needs beyond the worker's own environment. Never a secret.
 
-    A driver on this machine inherits the worker's environment and only has to use this very Python. On YARN and
+    A driver on this machine inherits the worker's environment and only has to use this very Python. For YARN and
     Kubernetes, Airflow writes these variables into the command line, which every user of the machine can read: so they
-    are addresses only. Raises TerminalError for an address with a password, ConfigurationError for a nameless user.
+    are paths, and for a driver in `cluster` mode addresses. Raises TerminalError for an address with a password there,
+    ConfigurationError for a nameless user.
     """
     require_passwd_entry()
     master = build_master(connection.conn_type, connection.host, connection.port)
-    deploy_mode = connection.extra_dejson.get("deploy-mode")
-    if master.startswith(("yarn", "k8s")):
+    is_shown = master.startswith(("yarn", "k8s"))
+    if connection.extra_dejson.get("deploy-mode") == "cluster":
+        if not is_shown:
+            return {}  # SparkSubmitHook refuses any there; the cluster's own environment holds the addresses
         stores = (name.upper() for name in list_raw_stores())
         names = dict.fromkeys(f"ONCEOVER_{name}" for name in (*_ADDRESSES, *stores))
         return {name: _without_secret(name, environment[name]) for name in names if name in environment}
-    if deploy_mode == "cluster":
-        return {}  # SparkSubmitHook refuses any there; the cluster's own environment holds the addresses
     binaries = str(Path(sys.executable).parent)
     return {
         "PATH": os.pathsep.join([binaries, environment["PATH"]] if "PATH" in environment else [binaries]),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         **({"PYSPARK_PYTHON": sys.executable} if master.startswith("local") else {}),
-        **class_archive.make_driver_options(environment, is_brief=is_brief),
+        **({} if is_shown else class_archive.make_driver_options(environment, is_brief=is_brief)),
     }
+
+
+def name_application(connection: Connection, file: Path) -> str:
+    """Return the file as spark-submit takes it. A driver in a pod of its own has it in its image, at the same path;
+    without the scheme, Spark asks for a folder to upload it to."""
+    master = build_master(connection.conn_type, connection.host, connection.port)
+    is_in_pod = master.startswith("k8s") and connection.extra_dejson.get("deploy-mode") == "cluster"
+    return f"local://{file}" if is_in_pod else str(file)
 
 
 def meaning_of_exit(code: int | None, what: str) -> OnceoverError | None:

@@ -17,7 +17,13 @@ from onceover.config.endpoints import home
 from onceover.spark.private_files import keep_files_private
 from onceover_airflow.pipeline_operator import PipelineOperator
 from onceover_airflow.run_request import chosen_name
-from onceover_airflow.spark import driver_environment, kill_family, meaning_of_exit, spark_connection
+from onceover_airflow.spark import (
+    driver_environment,
+    kill_family,
+    meaning_of_exit,
+    name_application,
+    spark_connection,
+)
 
 
 class SparkJobOperator(PipelineOperator, SparkSubmitOperator):
@@ -50,7 +56,7 @@ class SparkJobOperator(PipelineOperator, SparkSubmitOperator):
     def set_command(self, name: str, value: object, *more: str) -> None:
         """Set the command: an argument list, never a shell line, with nothing secret in it."""
         connection = spark_connection(self._conn_id)
-        self.application = str(home() / "jobs" / f"{self.job}.py")
+        self.application = name_application(connection, home() / "jobs" / f"{self.job}.py")
         self.application_args = ["--pipeline", chosen_name(self.pipeline), f"--{name}", str(value), *more]
         self._what = f"{self.job} of {self.pipeline}, {name} {value},"
         self.env_vars = driver_environment(connection, os.environ, is_brief=self.is_brief)

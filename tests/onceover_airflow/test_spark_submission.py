@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -63,15 +64,29 @@ def test_local_driver_runs_this_python_and_its_own_spark_submit() -> None:
     assert given["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/bin"]
 
 
-def test_cluster_gets_addresses_but_never_a_password() -> None:
-    yarn = Connection(conn_id="s", conn_type="spark", host="yarn")
-    plain = {"ONCEOVER_KAFKA": "k:9092", "ONCEOVER_POSTGRES": "postgresql://ada@db/onceover", "HOME": "/",
+ADDRESSES = {"ONCEOVER_KAFKA": "k:9092", "ONCEOVER_POSTGRES": "postgresql://ada@db/onceover",
              "ONCEOVER_REGISTRY": "https://registry"}  # fmt: skip
+WITH_PASSWORD = {"ONCEOVER_POSTGRES": "postgresql://ada:hush@db/onceover"}
 
-    assert driver_environment(yarn, plain) == {key: value for key, value in plain.items() if key != "HOME"}
+
+def connect(host: str, mode: str) -> Connection:
+    return Connection(conn_id="s", conn_type="spark", host=host, extra=json.dumps({"deploy-mode": mode}))
+
+
+@pytest.mark.parametrize("host", ["yarn", "k8s://https://cluster:6443"])
+def test_driver_elsewhere_gets_addresses_but_no_password(host: str) -> None:
+    assert driver_environment(connect(host, "cluster"), {**ADDRESSES, "HOME": "/"}) == ADDRESSES
     with pytest.raises(TerminalError, match="ONCEOVER_POSTGRES carries a password") as refused:
-        driver_environment(yarn, {"ONCEOVER_POSTGRES": "postgresql://ada:hush@db/onceover"})
+        driver_environment(connect(host, "cluster"), WITH_PASSWORD)
     assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize("host", ["yarn", "k8s://https://cluster:6443"])
+def test_driver_here_shows_a_cluster_paths_alone(host: str) -> None:
+    options = {"SPARK_SUBMIT_OPTS": "-Djavax.net.ssl.trustStorePassword=hush"}
+    given = driver_environment(connect(host, "client"), {**WITH_PASSWORD, **options, "PATH": "/bin"}, is_brief=True)
+    assert given["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    assert given.keys() == {"PYSPARK_DRIVER_PYTHON", "PATH"}
 
 
 @pytest.mark.parametrize(
