@@ -23,7 +23,7 @@ from onceover.config.endpoints import address
 from onceover_local.stack.process import wait_for
 
 PROGRAMS: Final = (
-    *("airflow", "createdb", "curl", "make", "onceover", "pg_dump", "pg_restore", "python", "source", "sudo"),
+    *("airflow", "createdb", "curl", "make", "onceover", "pg_dump", "pg_restore", "python", "source", "sudo", "tar"),
     ".venv/bin/python",
 )
 PATIENCE_SECONDS: Final = 300.0

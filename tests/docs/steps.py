@@ -186,6 +186,7 @@ _BY_HAND = "it measures for hours, by hand"
 _CLONE = "tests/requirements/test_fresh_clone.py runs it in a clone of its own"
 _CLUSTER = "tests/integration/test_cluster.py runs the same on a cluster of its own"
 _KERBEROS = "tests/integration/test_kdc.py runs the same on a stack of its own"
+_YARN = "tests/integration/test_yarn_submission.py runs the same on a YARN of its own"
 _ITSELF = "it runs the tests, and so this one"
 _SETTING = "it sets a variable of Airflow's processes, which tests/integration/test_lineage.py starts with it"
 ELSEWHERE: Final = {
@@ -205,6 +206,9 @@ ELSEWHERE: Final = {
     "onceover stack up --kerberos": _KERBEROS,
     "source .local/kerberos/environment": _KERBEROS,
     "ONCEOVER_SPARK=spark://HOST:7077 onceover ingest flights": _CLUSTER,
+    "HADOOP_CONF_DIR=/etc/hadoop SPARK_CONF_DIR=/etc/spark ONCEOVER_SPARK=yarn onceover ingest flights": _YARN,
+    "tar -czf environment.tar.gz --exclude=pyspark/jars --exclude=__editable__* "
+    "--transform=s,^onceover,lib/python3.11/site-packages/onceover, -C .venv . -C ../jobs onceover": _YARN,
     "onceover stack down": "it would end the stack of all tests; tests/requirements/test_fresh_clone.py ends its own",
     """AIRFLOW__OPENLINEAGE__TRANSPORT='{"type": "http", "url": "http://HOST:5000"}'""": _SETTING,
     """AIRFLOW__OPENLINEAGE__TRANSPORT='{"type": "file", "log_file_path": "/tmp/lineage.jsonl", "append": true}'""":

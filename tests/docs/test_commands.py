@@ -27,7 +27,7 @@ PLACEHOLDERS = {
 OTHERS = {
     *("--master", "--py-files", "--conn-type", "--conn-host", "--conn-port", "--conn-extra"),
     *("--web", "--follow", "--help", "--scale", "--format", "--file", "--dbname"),
-    *("--maintenance-db", "--owner", "--exit-on-error", "--clean"),
+    *("--maintenance-db", "--owner", "--exit-on-error", "--clean", "--exclude", "--transform"),
 }
 SHOWN = [words for page in PAGES for words in commands(page.shown)]
 MENTIONED = [words for page in PAGES for words in commands(page.mentioned)]

@@ -37,7 +37,7 @@ submitted = deploy.SparkSubmitArguments(java.asScala(given).toSeq(), nothing)
 prepared = deploy.SparkSubmit().prepareSubmitEnvironment(submitted, whole(jvm.scala, "None"))
 words, conf = list(java.asJava(prepared._1())), prepared._3()
 settings = dict(pair.split("=", 1) for pair in conf.toDebugString().splitlines())
-told = {"class": prepared._4(), "words": words, "conf": settings}
+prepared_as = {"class": prepared._4(), "words": words, "conf": settings}
 if submitted.deployMode() == "cluster":
     listed = gateway.new_array(jvm.java.lang.String, len(words))
     for place, word in enumerate(words):
@@ -49,11 +49,11 @@ if submitted.deployMode() == "cluster":
     nowhere = fabric8.ConfigBuilder().withMasterUrl("https://cluster:6443").build()
     client = fabric8.KubernetesClientBuilder().withConfig(nowhere).build()
     spec = deploy.k8s.submit.KubernetesDriverBuilder().buildFromFeatures(driver, client)
-    told["container"] = json.loads(fabric8.utils.Serialization.asJson(spec.pod().container()))
-    told["pod"] = json.loads(fabric8.utils.Serialization.asJson(spec.pod().pod()))
+    prepared_as["container"] = json.loads(fabric8.utils.Serialization.asJson(spec.pod().container()))
+    prepared_as["pod"] = json.loads(fabric8.utils.Serialization.asJson(spec.pod().pod()))
     client.close()
 gateway.shutdown()
-print(json.dumps(told))
+print(json.dumps(prepared_as))
 """
 
 
@@ -72,19 +72,19 @@ def dry_run(monkeypatch: pytest.MonkeyPatch, folder: Path, mode: str) -> dict[st
     assert program == "spark-submit"
     (folder / "spark-defaults.conf").write_text(f"spark.kubernetes.container.image {IMAGE}\n")
     environment = {**os.environ, "SPARK_CONF_DIR": str(folder), "SPARK_LOCAL_IP": "127.0.0.1"}
-    told: dict[str, Any] = json.loads(run_python("-c", DRY_RUN, *command, environment=environment).splitlines()[-1])
-    assert "hush" not in json.dumps(told)
-    assert told["conf"]["spark.master"] == MASTER
-    assert told["conf"]["spark.kubernetes.namespace"] == "onceover"
-    return told
+    prepared_as: dict[str, Any] = json.loads(run_python("-c", DRY_RUN, *command, environment=environment).splitlines()[-1])
+    assert "hush" not in json.dumps(prepared_as)
+    assert prepared_as["conf"]["spark.master"] == MASTER
+    assert prepared_as["conf"]["spark.kubernetes.namespace"] == "onceover"
+    return prepared_as
 
 
 def test_driver_s_pod_runs_the_repair_of_its_image(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = dry_run(monkeypatch, tmp_path, "cluster")
-    assert told["class"].endswith("k8s.submit.KubernetesClientApplication")
-    container = told["container"]
+    prepared_as = dry_run(monkeypatch, tmp_path, "cluster")
+    assert prepared_as["class"].endswith("k8s.submit.KubernetesClientApplication")
+    container = prepared_as["container"]
     repair = f"local://{project}/jobs/repair.py"
     assert container["image"] == IMAGE
     assert container["args"][-5:] == [repair, "--pipeline", "events", "--request", "12"]
@@ -92,15 +92,15 @@ def test_driver_s_pod_runs_the_repair_of_its_image(
     assert variables["ONCEOVER_KAFKA"] == "kafka:9092"
     assert variables["ONCEOVER_POSTGRES"] == "postgresql://onceover@db/onceover"
     assert "PATH" not in variables
-    assert told["pod"]["metadata"]["labels"]["spark-role"] == "driver"
+    assert prepared_as["pod"]["metadata"]["labels"]["spark-role"] == "driver"
 
 
 def test_driver_on_the_worker_asks_for_executors_alone(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = dry_run(monkeypatch, tmp_path, "client")
-    assert told["class"] == "org.apache.spark.deploy.PythonRunner"
-    assert told["words"][0] == f"file:{project}/jobs/repair.py"
-    assert told["words"][-4:] == ["--pipeline", "events", "--request", "12"]
-    assert told["conf"]["spark.kubernetes.container.image"] == IMAGE
-    assert told["conf"]["spark.submit.deployMode"] == "client"
+    prepared_as = dry_run(monkeypatch, tmp_path, "client")
+    assert prepared_as["class"] == "org.apache.spark.deploy.PythonRunner"
+    assert prepared_as["words"][0] == f"file:{project}/jobs/repair.py"
+    assert prepared_as["words"][-4:] == ["--pipeline", "events", "--request", "12"]
+    assert prepared_as["conf"]["spark.kubernetes.container.image"] == IMAGE
+    assert prepared_as["conf"]["spark.submit.deployMode"] == "client"

@@ -21,7 +21,7 @@ Parts = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PART",
-        help="kafka, hdfs, postgres, airflow, zookeeper, hbase, registry; "
+        help="kafka, hdfs, postgres, airflow, zookeeper, hbase, registry, yarn; "
         "spark with --cluster. Default: the first four.",
     ),
 ]
@@ -32,6 +32,7 @@ Parts = Annotated[
     "onceover stack up kafka hdfs postgres",
     "onceover stack up zookeeper",
     "onceover stack up registry",
+    "onceover stack up yarn",
     "onceover stack up --cluster",
     "onceover stack up --kerberos",
 )

@@ -30,7 +30,15 @@ ROOTS: Final = {
     "kerberos": ("org.apache.hadoop:hadoop-minikdc:3.5.0", "org.slf4j:slf4j-reload4j:1.7.36"),
     "hbase": ("org.apache.hbase:hbase-thrift:2.6.1", "org.slf4j:slf4j-reload4j:1.7.36"),
     "registry": ("io.apicurio:apicurio-registry-app:3.0.9:all:tar.gz",),
+    "yarn": (
+        "org.apache.hadoop:hadoop-yarn-server-resourcemanager:3.5.0",
+        "org.apache.hadoop:hadoop-yarn-server-nodemanager:3.5.0",
+        "org.apache.hadoop:hadoop-yarn-server-timelineservice:3.5.0",
+        "org.apache.hadoop:hadoop-hdfs-client:3.5.0",
+        "org.slf4j:slf4j-reload4j:1.7.36",
+    ),
 }
+_OF_YARN: Final = ("hadoop-yarn", "guice")
 _NOT_NEEDED: Final = (
     "mockito",
     "byte-buddy",
@@ -192,10 +200,11 @@ def _make_lock(part: str) -> Iterable[str]:
 
     yield f"# From {' '.join(ROOTS[part])} by `python -m onceover_local.stack.jars`; in class path order."
     seen: set[str] = set()
+    not_needed = [word for word in _NOT_NEEDED if part != "yarn" or word not in _OF_YARN]
     # One root at a time, the first wins: resolved together, one root would change another's versions.
     for artifact in [artifact for root in ROOTS[part] for artifact in resolve(root)]:
         what = f"{artifact.groupId}:{artifact.artifactId}:{artifact.classifier}"
-        if what in seen or any(word in what for word in _NOT_NEEDED):
+        if what in seen or any(word in what for word in not_needed):
             continue
         seen.add(what)
         packaging = "" if artifact.packaging == "jar" else artifact.packaging

@@ -64,18 +64,18 @@ class Stack:
     def up(self, groups: Collection[str] = GROUPS, say: Say = lambda part, what: None) -> list[str]:
         """Start the parts of these groups that do not run, wait until all are ready; return the names of those started.
 
-        Groups are those of `groups` and endpoints.BY_NAME; airflow also starts postgres, and spark on a cluster; hbase
-        also starts hdfs. No group starts nothing. Raises UsageError for an unknown group, TransientError, with the
-        part's last output, for a part that does not start; then, and on Ctrl-C, the parts that this call has started
-        are stopped.
+        Groups are those of `groups`, endpoints.BY_NAME and yarn; airflow also starts postgres, and spark on a cluster;
+        hbase and yarn also start hdfs. No group starts nothing. Raises UsageError for an unknown group, TransientError,
+        with the part's last output, for a part that does not start; then, and on Ctrl-C, the parts that this call has
+        started are stopped.
         """
         self._require_known(groups)
         if self.kdc is not None and "hbase" in groups:
             raise UsageError("HBase does not start on an HDFS with Kerberos here; start it without, in another folder")
         under_airflow: list[str] = [group for group in ("postgres", "spark", "airflow") if group in self._waves]
-        on_hdfs = ["hdfs", "hbase"]
+        on_hdfs = ["hdfs", "hbase", "yarn"]
         chosen = set(groups) | (set(under_airflow) if "airflow" in groups else set())
-        chosen |= {"hdfs"} if "hbase" in groups else set()
+        chosen |= {"hdfs"} if {"hbase", "yarn"} & set(groups) else set()
         alone = [[group] for group in self._waves if group not in (*under_airflow, *on_hdfs)]
         chains = [chain for chain in [*alone, on_hdfs, under_airflow] if chosen & set(chain)]
         with self._hold_lock(say):
@@ -108,7 +108,7 @@ class Stack:
         shutil.rmtree(self.local, ignore_errors=True)
 
     def list_statuses(self) -> list[PartStatus]:
-        """Return every part's status, in the order in which they start; of BY_NAME only parts that were started."""
+        """Return every part's status, in the order in which they start; of those by name, only started ones."""
         with ThreadPoolExecutor(8) as pool:
             statuses = list(pool.map(lambda pair: self._read_status(*pair), self._list_by_group()))
         return [each for each in statuses if each.group in self.groups or each.state != "down"]

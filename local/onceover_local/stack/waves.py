@@ -14,6 +14,7 @@ from onceover_local.stack.place import Place
 from onceover_local.stack.postgres import Postgres
 from onceover_local.stack.registry import Registry
 from onceover_local.stack.spark import SparkMaster, SparkWorker
+from onceover_local.stack.yarn import NodeManager, ResourceManager
 from onceover_local.stack.zookeeper import ZooKeeper
 
 GROUPS: Final = ("kafka", "hdfs", "postgres", "airflow")
@@ -46,6 +47,7 @@ def make_waves(place: Place, *, is_cluster: bool, kdc: Kdc | None = None) -> dic
         "zookeeper": ((ZooKeeper(place),),),
         "hbase": ((HBase(place, datanodes),), (HBaseThrift(place, datanodes),)),
         "registry": ((Registry(place),),),
+        "yarn": ((ResourceManager(place),), (NodeManager(place),)),
     }
 
 
@@ -53,7 +55,9 @@ def order_stops(names: list[str]) -> list[list[str]]:
     """Return the names in the order of stopping: Airflow, whose tasks use every other part; then clients of others;
     HBase, whose files are on HDFS, before DataNodes; NameNode and database last."""
     airflow = [name for name in names if name.startswith("airflow")]
-    clients = [name for name in names if name.startswith(("kafka", "hbase-thrift", "spark"))]
+    clients = [
+        name for name in names if name.startswith(("kafka", "hbase-thrift", "spark", "nodemanager", "resourcemanager"))
+    ]
     hbase, datanodes = ([name for name in names if name.startswith(part)] for part in ("hbase", "datanode"))
     hbase = [name for name in hbase if name not in clients]
     first = (*airflow, *clients, *hbase, *datanodes)

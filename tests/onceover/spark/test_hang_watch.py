@@ -17,7 +17,7 @@ from onceover.spark.hang_watch import end_hung_spark
 
 @pytest.fixture
 def jvm(monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
-    """Return a process that stands for a driver's JVM, whose batches may take a fifth of a second."""
+    """Return a process in place of a driver's JVM, whose batches may take a fifth of a second."""
     monkeypatch.setattr(hang_watch, "ON_CLUSTER_SECONDS", 0.2)
     monkeypatch.setattr(hang_watch, "_LOOK_ON_CLUSTER_SECONDS", 0.05)
     monkeypatch.setattr(hang_watch, "_LOOK_SECONDS", 0.05)

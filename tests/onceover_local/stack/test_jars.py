@@ -23,7 +23,7 @@ def test_lock_holds_its_roots_and_every_jar_once(part: str) -> None:
     assert all(len(jar.sha256) == 64 for jar in locked)
 
 
-@pytest.mark.parametrize("part", ["hbase", "hdfs"])
+@pytest.mark.parametrize("part", ["hbase", "hdfs", "yarn"])
 def test_lock_leaves_out_clients_of_what_no_server_here_talks_to(part: str) -> None:
     """HBase's and HDFS's own tests show that their servers start without them."""
     names = " ".join(jar.coordinate for jar in jars.read_locked(part))

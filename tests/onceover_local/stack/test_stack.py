@@ -186,7 +186,7 @@ def test_one_part_is_stopped_and_the_others_run_on(own: Stack) -> None:
 
 
 def test_unknown_servers_are_named_and_an_empty_list_is_none(own: Stack) -> None:
-    known = "kafka, hdfs, postgres, airflow, zookeeper, hbase, registry"
+    known = "kafka, hdfs, postgres, airflow, zookeeper, hbase, registry, yarn"
     with pytest.raises(UsageError, match=f"the stack has no part etcd; its parts are {known}"):
         own.up({"kafka", "etcd"})
     with pytest.raises(UsageError, match="the stack has no part etcd; its parts are kafka"):

@@ -1,0 +1,44 @@
+"""The fixtures of tests on YARN, which share a cluster of one node a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.cluster_jobs import Jobs
+from tests.integration.yarn_cluster import YarnCluster, open_yarn
+
+from onceover_demo.supervised import SupervisedJob
+from onceover_local.stack import Stack
+
+
+@pytest.fixture(scope="module")
+def running(stack: Stack) -> Iterator[YarnCluster]:
+    with open_yarn(stack) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def yarn(running: YarnCluster) -> YarnCluster:
+    running.start()
+    running.write_defaults({})
+    return running
+
+
+@pytest.fixture(scope="module")
+def spark_session() -> None:
+    """Return None: every job here has a driver of its own."""
+
+
+@pytest.fixture
+def jobs(yarn: YarnCluster, tmp_path: Path) -> Iterator[Jobs]:
+    made: list[SupervisedJob] = []
+
+    def make(script: str, *arguments: str) -> SupervisedJob:
+        made.append(SupervisedJob(script, arguments, tmp_path / f"{len(made)}.log"))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
