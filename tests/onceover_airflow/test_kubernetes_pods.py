@@ -72,7 +72,9 @@ def dry_run(monkeypatch: pytest.MonkeyPatch, folder: Path, mode: str) -> dict[st
     assert program == "spark-submit"
     (folder / "spark-defaults.conf").write_text(f"spark.kubernetes.container.image {IMAGE}\n")
     environment = {**os.environ, "SPARK_CONF_DIR": str(folder), "SPARK_LOCAL_IP": "127.0.0.1"}
-    prepared_as: dict[str, Any] = json.loads(run_python("-c", DRY_RUN, *command, environment=environment).splitlines()[-1])
+    prepared_as: dict[str, Any] = json.loads(
+        run_python("-c", DRY_RUN, *command, environment=environment).splitlines()[-1]
+    )
     assert "hush" not in json.dumps(prepared_as)
     assert prepared_as["conf"]["spark.master"] == MASTER
     assert prepared_as["conf"]["spark.kubernetes.namespace"] == "onceover"
