@@ -16,10 +16,12 @@ from tests.integration.planted_failures import count_certified, minutes
 from tests.integration.yarn_cluster import YarnCluster
 from tests.integration.yarn_fixtures import jobs, running, spark_session, yarn
 from tests.listening import LOOPBACKS, list_heard
+from tests.spark_door import RPC_FAILURE, ask
 
 from onceover.errors import SparkLostError
 from onceover.fault_points import AnyStep, RepairStep, Step
 from onceover_demo.supervised import SupervisedJob
+from onceover_local.stack.ports import LOOPBACK
 
 __all__ = ["jobs", "running", "spark_session", "yarn"]
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
@@ -99,6 +101,18 @@ def test_ingest_whose_application_yarn_ends_loses_nothing(lanes: Lanes, jobs: Jo
     ingest.resume()
     assert ingest.wait(PATIENCE) == SparkLostError.exit_code, ingest.read_log()
     ingest_all(jobs, lane)
+    require_counted(lane, VALUES, WINDOWS)
+
+
+@pytest.mark.largest
+def test_driver_on_yarn_killed_in_mid_batch_is_replaced(lanes: Lanes, jobs: Jobs, yarn: YarnCluster) -> None:
+    lane = lanes()
+    lane.produce(VALUES)
+    ingest = hold(jobs("ingest.py", "--pipeline", lane.name), Step.INCREMENTED)
+    ingest.kill()
+    ingest_all(jobs, lane)
+    assert lane.aggregates() != count_events(VALUES), "counted twice"
+    end_well(start_repair(jobs, lane, lane.detect().request_id))
     require_counted(lane, VALUES, WINDOWS)
 
 
@@ -190,14 +204,18 @@ def require_counted(lane: Lane, values: Sequence[bytes], windows: int) -> None:
 
 
 def require_hidden(yarn: YarnCluster) -> None:
-    """Require that all that runs for YARN listens on loopback, and that no list or log has a secret of the driver:
-    YARN writes a container's environment into its log."""
+    """Require that all that runs for YARN listens on loopback, executors refuse a stranger, and no list or log has a
+    secret of the driver: YARN writes a container's environment into its log."""
     containers = yarn.list_containers()
     assert len(containers) == 3
     servers = [each.process.find_pid() for each in (yarn.resources, yarn.node)]
     heard = list_heard(pid for pid in (*servers, *(each.pid for each in containers)) if pid is not None)
     assert len(heard) > len(containers)
     assert set(heard) <= LOOPBACKS
+    doors = [each for executor in yarn.list_executors() for each in executor.net_connections("inet")]
+    for door in (each.laddr.port for each in doors if each.status == psutil.CONN_LISTEN):
+        kind, answer = ask(LOOPBACK, door, b"\0" * 16)
+        assert (kind, "SASL" in answer) == (RPC_FAILURE, True)
     lines = [each.info["cmdline"] or () for each in psutil.process_iter(["cmdline"])]
     assert not [line for line in lines if any(SECRET in part for part in line)]
     shown = [json.dumps(yarn.list_applications()), *(each.read_text() for each in yarn.list_logs())]

@@ -69,14 +69,20 @@ def test_airflow_repairs_on_yarn(
 ) -> None:
     name_airflow_home()
     lane, request_id = land_spoiled(lanes, jobs)
+    password = urlsplit(address("postgres")).password
     spark = {"conn_type": "spark", "host": "yarn", "extra": {"queue": QUEUE, "deploy-mode": mode}}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
     if mode == "cluster":
+        monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
         yarn.write_defaults(name_driver_settings(tmp_path, monkeypatch))
     run_python("-c", TASK, lane.name, str(request_id))
     require_counted(lane, VALUES, WINDOWS)
     last = yarn.list_applications()[-1]
     assert (last["queue"].rpartition(".")[2], last["finalStatus"]) == (QUEUE, "SUCCEEDED")
+    logs = [each.read_text() for each in yarn.list_logs()]
+    assert any("ONCEOVER" in text for text in logs) == (mode == "cluster"), "where YARN writes the environment"
+    assert password
+    assert not [text for text in logs if password in text]
 
 
 def name_driver_settings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
