@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import psutil
 import pytest
@@ -24,6 +24,7 @@ from tests.programs import run_python
 
 from onceover.config.endpoints import address
 from onceover.fault_points import Step
+from onceover_local.stack import Stack
 from onceover_local.stack.yarn import QUEUE
 
 __all__ = ["jobs", "running", "spark_session", "yarn"]
@@ -65,38 +66,35 @@ def is_daemon(process: psutil.Process) -> bool:
 @pytest.mark.airflow
 @pytest.mark.parametrize("mode", ["client", "cluster"])
 def test_airflow_repairs_on_yarn(
-    lanes: Lanes, jobs: Jobs, yarn: YarnCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+    lanes: Lanes, jobs: Jobs, yarn: YarnCluster, stack: Stack, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     name_airflow_home()
     lane, request_id = land_spoiled(lanes, jobs)
-    password = urlsplit(address("postgres")).password
+    password = (stack.local / "secrets" / "postgres-onceover").read_text()
     spark = {"conn_type": "spark", "host": "yarn", "extra": {"queue": QUEUE, "deploy-mode": mode}}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
     if mode == "cluster":
         monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-        yarn.write_defaults(name_driver_settings(tmp_path, monkeypatch))
+        yarn.write_defaults(name_driver_settings(monkeypatch))
     run_python("-c", TASK, lane.name, str(request_id))
     require_counted(lane, VALUES, WINDOWS)
     last = yarn.list_applications()[-1]
     assert (last["queue"].rpartition(".")[2], last["finalStatus"]) == (QUEUE, "SUCCEEDED")
     logs = [each.read_text() for each in yarn.list_logs()]
     assert any("ONCEOVER" in text for text in logs) == (mode == "cluster"), "where YARN writes the environment"
-    assert password
     assert not [text for text in logs if password in text]
 
 
-def name_driver_settings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def name_driver_settings(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Name the parts' addresses in the environment, without passwords; return what a driver on YARN has in its own."""
     for part in ("kafka", "webhdfs", "hdfs"):
         monkeypatch.setenv(f"ONCEOVER_{part.upper()}", address(part))
     ledger = urlsplit(address("postgres"))
-    passwords = folder / "pgpass"
-    passwords.write_text(f"*:*:*:*:{ledger.password}\n")
-    passwords.chmod(0o600)
-    bare = ledger._replace(netloc=f"{ledger.username}@{ledger.hostname}:{ledger.port}")
-    monkeypatch.setenv("ONCEOVER_POSTGRES", bare.geturl())
+    (passwords,) = parse_qs(ledger.query)["passfile"]
+    monkeypatch.setenv("ONCEOVER_POSTGRES", ledger._replace(query="").geturl())
+    monkeypatch.setenv("PGPASSFILE", passwords)
     own = {
-        "PGPASSFILE": str(passwords),
+        "PGPASSFILE": passwords,
         "ONCEOVER_HOME": str(ROOT),
         "ONCEOVER_PIPELINES": os.environ["ONCEOVER_PIPELINES"],
         "PYSPARK_PYTHON": sys.executable,
