@@ -1,5 +1,5 @@
 # One image for ingest, Spark's master and workers, and Airflow's processes: Python 3.11, Java 17, the locked packages,
-# the project. No engine builds it where this project is developed; docs/deployment.md says what was rehearsed.
+# the project. Docker 20.10.24 has built it; no engine does in our tests: docs/deployment.md says what was run.
 FROM python:3.11-slim-bookworm
 
 RUN apt-get update \
