@@ -90,7 +90,8 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
         "ingest": IngestLine(DriverState.DEAD, HOSTILE, HOSTILE, HOSTILE),
         "losses": [Loss(OffsetRange(KafkaPartition("1f2e3d4c", 0), 5, 12), HOSTILE, False, AT, WINDOW.end)],
         "may": lambda dag: False,
-        "minutes": 60,
+        "windowing": Windowing(60, HOSTILE, ((0, 3600),)),
+        "year": 2026,
         "watermark": AT,
         "counts": {"failed": 1},
         "start": AT,
@@ -102,6 +103,7 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
         "history": [Shown(at=AT, windows=1)],
     },
     "window.html": {
+        "windowing": Windowing(60),
         "pipeline": HOSTILE,
         "window": WINDOW,
         "known": KNOWN,
@@ -116,6 +118,7 @@ PAGES: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "range.html": {
         "is_migrated": True,
+        "windowing": Windowing(60, HOSTILE, ((0, 3600),)),
         "pipeline": HOSTILE,
         "span": SPAN,
         "plan": PLAN,
