@@ -207,7 +207,7 @@ _STATEMENTS = (
     f"""
     INSERT INTO onceover."window" (pipeline, window_start, window_end, day, version, oldest_record, {_DIGEST})
     SELECT %(name)s, {_MOMENT.format("w * %(size)s")}, {_MOMENT.format("(w + 1) * %(size)s")},
-      ({_MOMENT.format("w * %(size)s")} AT TIME ZONE 'UTC')::date,
+      (({_MOMENT.format("w * %(size)s")}) AT TIME ZONE 'UTC')::date,
       2 * %(size)s * CASE WHEN w < %(windows)s - 1 THEN 2 ELSE 1 END, {_MOMENT.format("w * %(size)s")}, {_SUMS}
     FROM part GROUP BY w
     """,
