@@ -121,6 +121,7 @@ def test_hostile_key_comes_back_from_the_ledger_unchanged(
     connection: Connection, registered: RegisteredPipeline, count: int
 ) -> None:
     table = registered.table
+    insert_windows(connection, registered.name, table, {NOON: table.windowing.window_at(NOON).end})
     for first, keys in draw_keys(count):
         with connection.transaction():
             connection.execute(f"DELETE FROM aggregates.{table.name}")

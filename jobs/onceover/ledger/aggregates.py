@@ -142,8 +142,8 @@ class AggregateTable:
         return connection.execute(
             sql.SQL(
                 "INSERT INTO {table} AS t (window_start, window_end, {names}, revision) "
-                "SELECT s.window_start, w.window_end, {staged}, w.revision "
-                'FROM {staging} s JOIN onceover."window" w ON w.pipeline = %s AND w.window_start = s.window_start '
+                "SELECT s.window_start, w.window_end, {staged}, w.revision "  # both needed: no row of no window
+                'FROM {staging} s LEFT JOIN onceover."window" w ON w.pipeline = %s AND w.window_start = s.window_start '
                 "WHERE s._stage = %s ORDER BY s.window_start ON CONFLICT ({keys}) DO UPDATE SET {updates}"
             ).format(
                 table=self.table,

@@ -19,10 +19,15 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BATCH = "batch:1"
 
 
+def insert_noon(connection: Connection, registered: RegisteredPipeline) -> None:
+    ends = {NOON: registered.windowing.window_at(NOON).end}
+    insert_windows(connection, registered.name, registered.table, ends)
+
+
 def count_twice(connection: Connection, registered: RegisteredPipeline, row: Sequence[str]) -> None:
     """Stage the row, keys first, as BATCH, and add it twice."""
     table = registered.table
-    insert_windows(connection, registered.name, table, {NOON: table.windowing.window_at(NOON).end})
+    insert_noon(connection, registered)
     _stage(connection, registered, BATCH, row)
     table.increment(connection, BATCH)
     table.increment(connection, BATCH)

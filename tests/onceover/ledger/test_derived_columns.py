@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import pytest
 from bench.large_ledger import drop_pipeline, pipeline
-from tests.onceover.ledger.noon_rows import BATCH, NOON
+from tests.onceover.ledger.noon_rows import BATCH, NOON, insert_noon
 
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.database import Connection
@@ -30,6 +30,7 @@ def averages(connection: Connection) -> Iterator[RegisteredPipeline]:
     parts = [Column(part, "numeric", part.rpartition("_")[2]) for of in derived for part in of.parts]
     columns = Columns((), tuple(parts), tuple(DerivedColumn("numeric", of) for of in derived))
     registered = register_pipeline(connection, pipeline(f"d{uuid.uuid4().hex[:10]}"), columns)
+    insert_noon(connection, registered)
     yield registered
     drop_pipeline(connection, registered)
 
@@ -101,6 +102,7 @@ def test_value_by_time_keeps_its_type(connection: Connection, kind: str) -> None
     measures = tuple(Column(each.parts[0], "text", each.operation[:3]) for each in derived)
     columns = Columns((), measures, tuple(DerivedColumn(kind, each) for each in derived))
     registered = register_pipeline(connection, pipeline(f"d{uuid.uuid4().hex[:10]}"), columns)
+    insert_noon(connection, registered)
     try:
         increment(connection, registered, [f"{5:013} {1:010} {9:019} {TYPES[kind]}"] * 2)
         increment(connection, registered, [f"{5:013} {1:010} {10:019} 0", f"{5:013} {1:010} {8:019} 0"])

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from bench.large_ledger import drop_pipeline, pipeline
-from tests.onceover.ledger.noon_rows import BATCH, NOON
+from tests.onceover.ledger.noon_rows import BATCH, NOON, insert_noon
 
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.database import Connection
@@ -35,6 +35,7 @@ def users(connection: Connection) -> Iterator[RegisteredPipeline]:
     derived = DerivedColumn("bigint", Derived("users", DISTINCT))
     columns = Columns((Column("country", "text"),), (Column("users_sketch", SKETCH_TYPE, "bit_or"),), (derived,))
     registered = register_pipeline(connection, pipeline(f"d{uuid.uuid4().hex[:10]}"), columns)
+    insert_noon(connection, registered)
     yield registered
     drop_pipeline(connection, registered)
 
