@@ -112,14 +112,15 @@ def show_range(
 ) -> HTMLResponse:
     """Show what a repair of the range would do, and the button that does exactly that."""
     with read_pipeline(pipeline) as context:
-        span = context.windowing.parse_range(start, to)
+        windowing = context.windowing
+        span = windowing.parse_range(start, to)
         plan = read_plan(context, start, to, force)
         taken = list_takings(context.ledger, context.name, span.start, span.end)
         states = Counter(read_strip(context.ledger, context.name, span.start, span.end)["states"].replace(".", ""))
         is_migrated = context.read_registration().contract_version > 1
     return render(
         "range.html",
-        windowing=context.windowing,
+        windowing=windowing,
         is_migrated=is_migrated,
         pipeline=pipeline,
         span=span,
@@ -138,7 +139,7 @@ def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTM
     """Show all that is known of one window, and what its repair would change."""
     with read_pipeline(pipeline) as context:
         chosen = resolve_window(context, window)
-        span = WindowRange(chosen.start, chosen.end)
+        windowing, span = context.windowing, WindowRange(chosen.start, chosen.end)
         known = read_window(context, chosen)
         plan, not_planned = None, None
         try:
@@ -147,7 +148,7 @@ def show_window(user: User, pipeline: str, window: str, why: Text = None) -> HTM
             not_planned = str(error)
     return render(
         "window.html",
-        windowing=context.windowing,
+        windowing=windowing,
         pipeline=pipeline,
         window=chosen,
         known=known,
