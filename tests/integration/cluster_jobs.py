@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from tests.integration.lane import Lane
 
@@ -12,6 +14,20 @@ from onceover_local.stack.process import wait_for
 
 Jobs = Callable[..., SupervisedJob]
 PATIENCE = 180.0
+
+
+@contextmanager
+def open_jobs(folder: Path) -> Iterator[Jobs]:
+    """Make jobs from a script and its arguments, with their logs in the folder; close all at the end of the block."""
+    made: list[SupervisedJob] = []
+
+    def make(script: str, *arguments: str) -> SupervisedJob:
+        made.append(SupervisedJob(script, arguments, folder / f"{len(made)}.log"))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
 
 
 def ingest_all(jobs: Jobs, lane: Lane, until: str = "idle, every window closed") -> None:

@@ -43,6 +43,12 @@ def open_secured_hdfs(folder: Path) -> Iterator[Stack]:
             stack.down()
 
 
+@pytest.fixture(scope="module")
+def secured(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with open_secured_hdfs(tmp_path_factory.mktemp("secured")) as found:
+        yield found
+
+
 def write_configuration(kdc: Kdc, folder: Path, hdfs: str) -> Path:
     """Write a client's configuration that defines a name service, and with which Java logs in again as soon as a ticket
     has ended, not once a minute; return its folder."""

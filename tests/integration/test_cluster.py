@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.integration.cluster_jobs import PATIENCE, end_well, ingest_all, start_repair, wait_until
+from tests.integration.cluster_jobs import PATIENCE, Jobs, end_well, ingest_all, open_jobs, start_repair, wait_until
 from tests.integration.compaction import spoil_rows
 from tests.integration.events import count_events, event, moment
 from tests.integration.lane import Lane, Lanes
@@ -49,16 +49,9 @@ def spark_session() -> None:
 
 
 @pytest.fixture
-def jobs(tmp_path: Path) -> Iterator[Callable[..., SupervisedJob]]:
-    made: list[SupervisedJob] = []
-
-    def make(script: str, *arguments: str) -> SupervisedJob:
-        made.append(SupervisedJob(script, arguments, tmp_path / f"{len(made)}.log"))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
+def jobs(tmp_path: Path) -> Iterator[Jobs]:
+    with open_jobs(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.integration.secured_hdfs import (
     VARIABLES,
     describe,
     get_kdc,
-    open_secured_hdfs,
+    secured,
     set_login,
 )
 
@@ -28,13 +28,8 @@ from onceover.raw.native_store import open_hdfs
 from onceover_local.stack import Stack
 from onceover_local.stack.kerberos import REALM
 
+__all__ = ["secured"]
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.largest]
-
-
-@pytest.fixture(scope="module")
-def secured(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with open_secured_hdfs(tmp_path_factory.mktemp("secured")) as found:
-        yield found
 
 
 @pytest.fixture(autouse=True)

@@ -33,7 +33,7 @@ from tests.integration.secured_hdfs import (
     NAME_SERVICE,
     describe,
     get_kdc,
-    open_secured_hdfs,
+    secured,
     set_login,
     shorten_tickets,
     spoil_keytab,
@@ -51,13 +51,8 @@ from onceover_local.stack import Stack
 from onceover_local.stack.kerberos import REALM, read_keytab
 from onceover_local.stack.process import wait_for
 
+__all__ = ["secured"]
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
-
-
-@pytest.fixture(scope="module")
-def secured(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with open_secured_hdfs(tmp_path_factory.mktemp("secured")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

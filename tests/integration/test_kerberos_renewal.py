@@ -16,7 +16,7 @@ from tests.integration.program import ONCEOVER
 from tests.integration.secured_hdfs import (
     NAME_SERVICE,
     get_kdc,
-    open_secured_hdfs,
+    secured,
     set_login,
     shorten_tickets,
     take_ticket,
@@ -27,15 +27,10 @@ from onceover_local.stack import Stack
 from onceover_local.stack.kerberos import REALM
 from onceover_local.stack.process import wait_for
 
+__all__ = ["secured"]
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.largest]
 TICKET_SECONDS = 10
 PATIENCE = 120.0
-
-
-@pytest.fixture(scope="module")
-def secured(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with open_secured_hdfs(tmp_path_factory.mktemp("secured")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

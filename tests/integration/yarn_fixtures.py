@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.cluster_jobs import Jobs
+from tests.integration.cluster_jobs import Jobs, open_jobs
 from tests.integration.yarn_cluster import YarnCluster, open_yarn
 
-from onceover_demo.supervised import SupervisedJob
 from onceover_local.stack import Stack
 
 
@@ -33,12 +32,5 @@ def spark_session() -> None:
 
 @pytest.fixture
 def jobs(yarn: YarnCluster, tmp_path: Path) -> Iterator[Jobs]:
-    made: list[SupervisedJob] = []
-
-    def make(script: str, *arguments: str) -> SupervisedJob:
-        made.append(SupervisedJob(script, arguments, tmp_path / f"{len(made)}.log"))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
+    with open_jobs(tmp_path) as made:
+        yield made

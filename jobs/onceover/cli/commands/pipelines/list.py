@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from onceover.cli.arguments import NO_PIPELINE
 from onceover.cli.command import command
 from onceover.cli.output import Answer, Table
 from onceover.config.pipelines import read_valid
-
-
-def _format_windows(row: Mapping[str, object]) -> str:
-    zone = row["window_zone"]
-    return f"{row['window_minutes']} min" + (f" in {zone}" if zone != "UTC" else "")
 
 
 @command("onceover pipelines list", "onceover pipelines list --json")
@@ -34,8 +27,9 @@ def list_() -> Answer:
         {"pipelines": rows, "wrong": wrong},
         [
             Table(
-                rows, ("pipeline", "name"), "topic", ("window", _format_windows), "raw root",
-                most=None, empty=None if wrong else NO_PIPELINE,
+                good, ("pipeline", "name"), ("topic", lambda each: each.contract.topic),
+                ("window", lambda each: str(each.contract.windowing)),
+                ("raw root", lambda each: each.storage.raw_root), most=None, empty=None if wrong else NO_PIPELINE,
             ),
             *(f"{file} has mistakes; see `onceover pipelines check`" for file in wrong),
         ],
