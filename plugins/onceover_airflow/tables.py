@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from onceover.explain.local_times import format_window
 from onceover.model.finding_kinds import as_markdown
 from onceover.printable import escape
 
@@ -32,7 +33,7 @@ def evidence_table(windows: Sequence[Mapping[str, Any]]) -> str:
     return format_table(
         [
             {
-                "window": each["window"] + (f" ({each['local']})" if each.get("local") else ""),
+                "window": format_window(each),
                 "finding": finding["kind"],
                 "evidence": _cut(_shown({name: held for name, held in finding.items() if name != "kind"})),
             }

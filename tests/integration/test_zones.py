@@ -14,7 +14,7 @@ from tests.integration.events import EVENTS, NOON_MS, Rows, count_minutes
 from tests.integration.lane import Lane, Lanes
 from tests.integration.other_ledger import make_ledger
 from tests.integration.planted_failures import replay
-from tests.integration.program import succeed
+from tests.integration.program import run, succeed
 
 from onceover.cli.doctor.outcome import Outcome
 from onceover.cli.doctor.zones import check_zone
@@ -89,6 +89,28 @@ def test_both_times_are_shown_and_typed(lanes: Lanes) -> None:
                       "--force", "--dry-run")  # fmt: skip
     assert "2026-10-24T22:00Z (2026-10-25T00:00+02:00 Europe/Berlin)" in planned
     assert succeed("pipelines", "check", lane.name).count("1440 min in Europe/Berlin") == 1
+
+
+@pytest.mark.rare
+def test_answers_show_both_times(lanes: Lanes) -> None:
+    lane = lanes(DAYS, partitions=2, window="1d")
+    produce(lane, range(180))
+    replay(lane)
+    lane.ingest()
+    day, both = "2026-10-25T00:00+02:00", "2026-10-24T22:00Z (2026-10-25T00:00+02:00 Europe/Berlin)"
+    windows = ("--from", day, "--to", "2026-10-26T00:00+01:00")
+    succeed("take", lane.name, *windows, "--ticket", "INC-1")
+    assert both in succeed("take", lane.name)
+    lane.repair_detected()
+    assert both in succeed("audit", lane.name, *windows)
+    assert f"window {both} of {lane.name}: equal" in succeed("verify", lane.name, day)
+    assert both in succeed("compact", lane.name, *windows, "--older-than", "1s", "--dry-run")
+    assert f"window {both} holds the 2 rows" in succeed("restore", lane.name, day, "--reason", "a test")
+    lane.repair_detected(SPAN, force=True)
+    lane.query(f"UPDATE aggregates.{lane.name} SET amount_sum = 9")  # a name of the test's own making
+    assert both in run("sweep", lane.name, "--dry-run").stdout
+    swept = run("sweep", lane.name, "--json")
+    assert {each["local"] for each in json.loads(swept.stdout)["differing"]} >= {f"{day} {ZONE}"}
 
 
 @pytest.mark.rare
@@ -170,6 +192,8 @@ def test_doctor_compares_postgresqls_data(lanes: Lanes) -> None:
         return outcome
 
     assert check().state == "fine"
+    lane.turn()
+    assert "itself followed Java's 20" in check().what
     assert check(window_zone="Mars/Olympus").what.startswith("PostgreSQL does not know the zone Mars/Olympus")
     moved = tuple((second + 3600 * (second > NOON_MS // 1000), offset) for second, offset in zones.read_changes(ZONE))
     told = check(zone_changes=moved)

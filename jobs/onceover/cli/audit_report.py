@@ -10,6 +10,7 @@ from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import Part, Table
 from onceover.cli.spark_entry import run_job
 from onceover.context import PipelineContext
+from onceover.explain.local_times import format_window
 from onceover.model.wording import pluralize
 
 CODES: Final = {
@@ -31,14 +32,14 @@ def describe(pipeline: str, result: Mapping[str, Any]) -> Iterator[Part]:
     windows if none does."""
     rows = [row for row in result["rows"] if not row["equal"]] or result["rows"]
     yield Table(
-        rows, "window", ">held", (">in both", "held_by_both"), (">Kafka", "kafka"), ">raw", (">lines", "raw_lines"),
-        ">aggregates", ("verdict", _format_verdict), most=_MAX_SHOWN,
+        rows, ("window", format_window), ">held", (">in both", "held_by_both"), (">Kafka", "kafka"), ">raw",
+        (">lines", "raw_lines"), ">aggregates", ("verdict", _format_verdict), most=_MAX_SHOWN,
     )  # fmt: skip
     for row in rows[:_MAX_SHOWN]:
         for kind, ids in row["ids"].items():
             more = f" and {ids['count'] - len(ids['first']):,} more" if ids["count"] > len(ids["first"]) else ""
-            yield f"{row['window']} {kind}: {', '.join(ids['first'])}{more}"
-        yield from (f"{row['window']} row {difference}" for difference in row["rows"])
+            yield f"{format_window(row)} {kind}: {', '.join(ids['first'])}{more}"
+        yield from (f"{format_window(row)} row {difference}" for difference in row["rows"])
     without = result["offsets"] - result["records"]
     others = f", {without:,} without one (markers, aborted, compacted, quarantined, of other windows)"
     yield (

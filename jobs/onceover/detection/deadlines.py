@@ -10,6 +10,7 @@ from onceover.context import PipelineContext
 from onceover.ledger.database import Connection
 from onceover.ledger.windows import STATE, lock_windows
 from onceover.model.window import format_moment
+from onceover.model.windowing import Windowing
 
 _MAX_NAMED = 5
 
@@ -67,10 +68,10 @@ def list_overdue(context: PipelineContext) -> list[OverdueWindow]:
     return report_overdue(context.ledger, context.name, deadline_ms)
 
 
-def describe_overdue(pipeline_name: str, windows: Sequence[OverdueWindow]) -> str:
+def describe_overdue(pipeline_name: str, windows: Sequence[OverdueWindow], windowing: Windowing) -> str:
     """Return one line for the person on call: the windows, what is wrong with them, and the command that shows it."""
     named = "; ".join(
-        f"{format_moment(w.window_start)} is {w.state} ({w.blocked_why or ', '.join(w.findings) or 'not judged'})"
+        f"{windowing.show(w.window_start)} is {w.state} ({w.blocked_why or ', '.join(w.findings) or 'not judged'})"
         for w in windows[:_MAX_NAMED]
     )
     more = f" and {len(windows) - _MAX_NAMED} more" if len(windows) > _MAX_NAMED else ""

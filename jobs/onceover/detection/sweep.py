@@ -32,6 +32,7 @@ from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.judgement import judge_window
 from onceover.model.window import WindowRange
+from onceover.model.windowing import Windowing
 
 PATIENCE_SECONDS = 60.0
 _AT_ONCE = 2016  # windows of one query; a week of those of 5 minutes
@@ -41,17 +42,18 @@ Say = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class DifferingWindow:
-    """A window that differs from its certificate, with the findings."""
+    """A window that differs from its certificate, with the findings. `local` as in Window."""
 
     window: CertifiedWindow
     findings: tuple[Finding, ...]
+    local: str = ""
 
     @property
     def window_start(self) -> datetime:
         return self.window.evidence.window_start
 
     def as_dict(self) -> dict[str, object]:
-        return {"window": self.window_start, "findings": self.findings}
+        return {"window": self.window_start, "local": self.local, "findings": self.findings}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def sweep_windows(
     first: dict[datetime, DifferingWindow] = {}
     compared = 0
     while windows := list_certified(connection, registered, start, end, _AT_ONCE):
-        first |= _compare(windows, files)
+        first |= _compare(windows, files, registered.windowing)
         compared += len(windows)
         start = windows[-1].evidence.window_end
         say(compared, whole)
@@ -142,7 +144,7 @@ def sweep_windows(
             kept = tuple(each for each in first.values() if each.window.rows_differ)
             return SweepResult(registered.name, compared, kept, len(first) - len(kept))
         time.sleep(0.2)
-    second = _compare(read_certified(connection, registered, first), files)
+    second = _compare(read_certified(connection, registered, first), files, registered.windowing)
     versions = {start: each.window.evidence.version for start, each in first.items()}
     steady = (each for start, each in second.items() if each.window.evidence.version == versions[start])
     return SweepResult(registered.name, compared, tuple(steady), 0)
@@ -184,7 +186,7 @@ def find_differences(
     return tuple(findings.values())
 
 
-def _compare(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime, DifferingWindow]:
+def _compare(windows: Sequence[CertifiedWindow], files: Files, windowing: Windowing) -> dict[datetime, DifferingWindow]:
     by_start = {window.evidence.window_start: window for window in windows}
     lengths = files.read_lengths(by_start)
     missing = find_missing_compacted(files, [window.evidence for window in windows])
@@ -192,4 +194,8 @@ def _compare(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime,
         (start, window, find_differences(window, lengths.get(start), compacted_is_gone=start in missing))
         for start, window in by_start.items()
     )
-    return {start: DifferingWindow(window, findings) for start, window, findings in judged if findings}
+    return {
+        start: DifferingWindow(window, findings, windowing.describe_local(start))
+        for start, window, findings in judged
+        if findings
+    }

@@ -27,7 +27,7 @@ def describe_accepted_loss(
 
 def describe_restore(window: Window, done: RestoreResult) -> str:
     return (
-        f"window {window} holds the {pluralize(done.rows, 'row')} of revision {done.source} again, as revision "
+        f"window {window.shown} holds the {pluralize(done.rows, 'row')} of revision {done.source} again, as revision "
         f"{done.revision}: {format_records(done.records)}. It is blocked until you run `onceover repair` over its range"
         + ("; these rows are of an older contract, for the window was restated since" if done.is_restated else "")
     )

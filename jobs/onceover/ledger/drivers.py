@@ -151,6 +151,15 @@ def has_other_versions(connection: Connection, epoch: Epoch) -> bool:
     return row is not None
 
 
+def list_java_zone_data(connection: Connection, pipeline: str) -> list[str]:
+    """Return the releases of Java's time zone data by which the pipeline's records were evaluated, in order."""
+    rows = connection.execute(
+        "SELECT DISTINCT zone_data FROM onceover.driver WHERE pipeline = %s AND zone_data IS NOT NULL ORDER BY 1",
+        [pipeline],
+    )
+    return [row["zone_data"] for row in rows]
+
+
 def is_alive(connection: Connection, pipeline: str) -> bool:
     """Return whether a driver of the pipeline holds its lease."""
     row = connection.execute(

@@ -134,6 +134,10 @@ class Windowing:
         offset = f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
         return f"{moment.astimezone(UTC) + clock:%Y-%m-%dT%H:%M}{offset} {self.zone}"
 
+    def show(self, start: datetime) -> str:
+        """Return the start of a window as `Window.shown` does."""
+        return format_moment(start) + (f" ({self.describe_local(start)})" if self.zone else "")
+
     def read_clock(self, moment: datetime) -> datetime:
         """Return what the windows' clock shows at a moment, as if it were UTC."""
         place = max(bisect_right(self.changes, (to_ms(moment) // 1000, FOREVER)) - 1, 0)
@@ -143,9 +147,9 @@ class Windowing:
         nearest = self.floor(start)
         if nearest != start:
             of = f"{self.minutes} minutes" + (f" in {self.zone}" if self.zone else "")
-            holds = format_moment(nearest) + (f" ({self.describe_local(nearest)})" if self.zone else "")
             raise UsageError(
-                f"{format_moment(start)} is not the start of a window of {of}; the one that holds it starts at {holds}"
+                f"{format_moment(start)} is not the start of a window of {of}; the one that holds it starts at "
+                f"{self.show(nearest)}"
             )
 
     def _find_end(self, start: int) -> int:

@@ -3,13 +3,14 @@ the daily proof of one window as one task."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover.errors import TerminalError
+from onceover.explain.local_times import add_local, format_window
 from onceover_airflow.pipeline_operator import PipelineOperator
 from onceover_airflow.requester import name_requester
 from onceover_airflow.run_request import choose_range, chosen_name
@@ -54,17 +55,21 @@ class AuditOperator(SparkJobOperator):
         self.set_command("audit", audit_id)
         super().execute(context)
         with self.open("audit") as opened:
+            windowing = opened.windowing
             result = dict(audit_service.require_result(opened, audit_id))
-        differing = [row for row in result["rows"] if not row["equal"]]
+        differing = add_local(windowing, (row for row in result["rows"] if not row["equal"]))
         counts = {name: result[name] for name in ("windows", "differing", "offsets", "records", "unaccounted")}
         self.log.info("Kafka, raw and aggregates of %s:\n%s", self.pipeline, format_table([counts]))
         if differing:
-            sides = ("window", "held", "kafka", "raw", "raw_lines", "unaccounted", "aggregates", "rows_differing")
-            shown = [{**{side: row[side] for side in sides}, "ids": _ids(row)} for row in differing]
+            sides = ("held", "kafka", "raw", "raw_lines", "unaccounted", "aggregates", "rows_differing")
+            shown = [
+                {"window": format_window(row), **{side: row[side] for side in sides}, "ids": _ids(row)}
+                for row in differing
+            ]
             self.log.warning("differing windows:\n%s", format_table(shown))
             raise TerminalError(
                 f"{self.pipeline}: {result['differing']} of {result['windows']} windows differ, the first is "
-                f"{differing[0]['window']}; the log lists them, and the whole result is in the ledger: SELECT "
+                f"{format_window(differing[0])}; the log lists them, and the whole result is in the ledger: SELECT "
                 f"detail -> 'result' FROM onceover.action WHERE action_id = {audit_id}"
             )
         return shorten({"pipeline": self.pipeline, "audit_id": audit_id, **counts})
@@ -89,16 +94,17 @@ class VerifyOperator(SparkJobOperator):
             self.set_command("audit", audit_id)
             super().execute(context)
             start, result = audit_service.read_sample(opened, audit_id)
+            shown = opened.windowing.show(start)
         window = format_moment(start)
         if not result["equal"]:
             raise TerminalError(
-                f"{name}: window {window} is not as certified: {'; '.join(result['differences'])}; see "
+                f"{name}: window {shown} is not as certified: {'; '.join(result['differences'])}; see "
                 f"`onceover verify {name} {window}`"
             )
         sides = {side: result[side]["records"] for side in ("certificate", "raw", "aggregates")}
-        self.log.info("%s:\n%s", name, format_table([{"window": window, **sides}]))
+        self.log.info("%s:\n%s", name, format_table([{"window": shown, **sides}]))
         return shorten({"pipeline": name, "window": window, "audit_id": audit_id, **sides})
 
 
-def _ids(row: dict[str, Any]) -> str:
+def _ids(row: Mapping[str, Any]) -> str:
     return "; ".join(f"{ids['count']} {kind}: {', '.join(ids['first'][:3])}" for kind, ids in row["ids"].items())

@@ -20,8 +20,8 @@ class DeadlineOperator(PipelineOperator):
         from onceover.detection import deadlines
 
         with self.open("deadlines") as opened:
-            name, windows = opened.name, deadlines.list_overdue(opened)
+            name, windows, windowing = opened.name, deadlines.list_overdue(opened), opened.windowing
         if windows:
             link = link_window(name, format_moment(windows[0].window_start))
-            raise TerminalError(deadlines.describe_overdue(name, windows) + link)
+            raise TerminalError(deadlines.describe_overdue(name, windows, windowing) + link)
         self.log.info("%s: no further window has missed its deadline since the last check", name)

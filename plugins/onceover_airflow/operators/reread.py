@@ -40,7 +40,7 @@ class RereadOperator(SparkJobOperator):
             requests = find_run_requests(opened.ledger, run.dag_id, run.run_id)
         if len(requests) == before:
             raise TerminalError(
-                f"{name}: what raw of window {window} lacks is in neither place, raw or Kafka; bring the window "
+                f"{name}: what raw of window {window.shown} lacks is in neither place, raw or Kafka; bring the window "
                 f"file back from a backup, and repair the window{link_window(name, format_moment(window.start))}"
             )
         return {"pipeline": name, "request_id": requests[-1]["request_id"], **name_bounds(window)}

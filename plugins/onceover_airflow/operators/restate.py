@@ -7,6 +7,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from onceover.errors import TerminalError, UsageError
+from onceover.explain.local_times import add_local, format_window
 from onceover.model.dag_run import DagRun
 from onceover.model.json_text import to_plain
 from onceover_airflow.operators.repair import name_bounds
@@ -51,7 +52,9 @@ class RestateOperator(SparkJobOperator):
             super().execute(context)
         with self.open("restate") as opened:
             if audit_id is not None:
-                token = self._log_preview(name, dict(audit_service.require_result(opened, audit_id)))
+                result = audit_service.require_result(opened, audit_id)
+                named = {key: add_local(windowing, result[key]) for key in ("rows", "refused")}
+                token = self._log_preview(name, {**result, **named})
             if request.dry_run:
                 return {"pipeline": name, "dry_run": True, "request_id": None, "token": token}
             who, why = name_requester(run), request.reason or ""
@@ -63,7 +66,7 @@ class RestateOperator(SparkJobOperator):
 
     def _log_preview(self, name: str, result: dict[str, Any]) -> str:
         """Log a preview, and return its token. Raise TerminalError if it refuses windows."""
-        shown = [{"window": each["window"], **row} for each in result["rows"] for row in each["rows"]]
+        shown = [{"window": format_window(each), **row} for each in result["rows"] for row in each["rows"]]
         counts = {key: result[key] for key in ("contract_version", "windows", "changing")}
         self.log.info("%s:\n%s", name, format_table([counts]))
         self.log.info("rows that change:\n%s", format_table(shown))
@@ -71,7 +74,7 @@ class RestateOperator(SparkJobOperator):
             first = result["refused"][0]
             raise TerminalError(
                 f"{name}: {result['refused_windows']} windows cannot be restated, and nothing was changed; the first "
-                f"is {first['window']}: {first['refused']} {', '.join(first['examples'])}"
+                f"is {format_window(first)}: {first['refused']} {', '.join(first['examples'])}"
             )
         self.log.info("to restate exactly this, give this token as 'plan': %s", result["token"])
         return str(result["token"])

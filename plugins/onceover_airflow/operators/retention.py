@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 
+from onceover.explain.local_times import name_source
 from onceover.model.json_text import to_plain
-from onceover.model.window import format_moment, format_second
+from onceover.model.window import format_second
 from onceover_airflow.pipeline_operator import PipelineOperator
 from onceover_airflow.requester import name_requester
 from onceover_airflow.run_request import read_flag, read_reason
 from onceover_airflow.tables import XCOM_ROWS, format_table
 
 if TYPE_CHECKING:
+    from onceover.model.windowing import Windowing
     from onceover.retention.expire import ExpiryDue
 
 
@@ -45,7 +47,7 @@ class ExpireOperator(PipelineOperator):
                 return None
             listed = expiring.plan_expiry(opened)
             what = "dry run, nothing is written; would expire" if dry_run else "expiring"
-            self.log.info("%s: %s, for %s, because: %s\n%s", name, what, who, why, _files(listed))
+            self.log.info("%s: %s, for %s, because: %s\n%s", name, what, who, why, _files(listed, opened.windowing))
             if dry_run:
                 self.log.info("%s: %s", name, "; ".join(describe_expiry(listed, None)))
                 return {**to_plain(listed), "dry_run": True}
@@ -77,10 +79,10 @@ class RollUpOperator(PipelineOperator):
         return {**asdict(result), "dry_run": dry_run}
 
 
-def _files(listed: ExpiryDue) -> str:
+def _files(listed: ExpiryDue, windowing: Windowing) -> str:
     rows = [
         {
-            "raw of": format_moment(file.window_start) if file.window_start else f"quarantine {file.quarantine_day}",
+            "raw of": name_source(windowing, file),
             "records": file.records,
             "bytes": file.bytes,
             "last landed": format_second(file.landed_at),

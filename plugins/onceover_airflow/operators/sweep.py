@@ -7,6 +7,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from onceover.errors import BusyError, TerminalError
+from onceover.explain.local_times import format_window
 from onceover.model.json_text import to_plain
 from onceover_airflow.page_links import PipelineLink, link_window
 from onceover_airflow.pipeline_operator import PipelineOperator
@@ -53,9 +54,10 @@ class SweepOperator(PipelineOperator):
 def describe_differing(result: dict[str, Any]) -> str:
     """Return one line for the person on call."""
     windows = [each["window"] for each in result["differing"]]
+    named = ", ".join(map(format_window, result["differing"][:5]))
     more = f" and {len(windows) - 5} more" if len(windows) > 5 else ""
     return (
         f"{result['pipeline']}: {len(windows)} of {result['compared']} certified windows are no longer as certified: "
-        f"{', '.join(windows[:5])}{more}; {result['reopened']} will be judged again and repaired; see "
+        f"{named}{more}; {result['reopened']} will be judged again and repaired; see "
         f"`onceover explain {result['pipeline']} {windows[0]}`{link_window(result['pipeline'], windows[0])}"
     )

@@ -24,6 +24,7 @@ from onceover.compaction.found import list_due
 from onceover.config.duration import DURATION_RULE, parse_duration
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
+from onceover.explain.local_times import add_local, format_window
 from onceover.ledger.compactions import CompactionDue
 from onceover.model.window import WindowRange, format_moment
 from onceover.model.wording import pluralize
@@ -66,9 +67,9 @@ def compact(
         if older_than_ms is None:
             raise UsageError(f"--older-than: {older_than[:40]!r} is not a duration; {DURATION_RULE}")
         why = require_reason(reason, "a compaction")
-        due = _list_due(context, older_than_ms, window_range)
+        windowing, due = context.windowing, _list_due(context, older_than_ms, window_range)
     results = [] if dry_run or not due else _run_job(context.name, older_than_ms, window_range, why)
-    rows = results or list(map(_to_dict, due))
+    rows = add_local(windowing, results or map(_to_dict, due))
     failed = [row for row in rows if row["why"]]
     done = [row for row in results if row["bytes"] is not None]
     totals = {name: sum(row[name] for row in done) for name in ("records", "text_bytes", "bytes")}
@@ -78,8 +79,8 @@ def compact(
         value,
         [
             Table(
-                failed or rows, "window", ">records", (">bytes of text", "text_bytes"), (">compacted", "bytes"),
-                ("failed", "why"),
+                failed or rows, ("window", format_window), ">records", (">bytes of text", "text_bytes"),
+                (">compacted", "bytes"), ("failed", "why"),
             ),
             f"{pluralize(len(due), 'certified window')} would be compacted"
             if dry_run

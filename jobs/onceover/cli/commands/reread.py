@@ -91,7 +91,7 @@ def _describe_plan(name: str, window: Window, plan: Mapping[str, Any]) -> Iterat
         yield f"the window file cannot be read: {plan['damage']}"
     is_past = plan["request_id"] is not None
     lacking = format_records(plan["lacking_records"])
-    yield f"raw of window {window} of {name} {'lacked' if is_past else 'lacks'} {lacking} that landed"
+    yield f"raw of window {window.shown} of {name} {'lacked' if is_past else 'lacks'} {lacking} that landed"
     held = "requested to be read again:" if is_past else "Kafka holds"
     for ranges, what in ((plan["read_again"], held), (plan["gone_from_kafka"], "Kafka no longer holds")):
         yield from (f"{what} {offsets}" for offsets in ranges[:_MAX_SHOWN])
@@ -113,7 +113,7 @@ def _describe_outcome(name: str, window: Window, done: Confirmation | None) -> I
     for _, why in done.unneeded:
         yield f"the window needed no repair: {why}"
     if done.confirmed:
-        yield f"window {window} is repaired and certified, {pluralize(done.duplicates, 'duplicate')} ignored"
+        yield f"window {window.shown} is repaired and certified, {pluralize(done.duplicates, 'duplicate')} ignored"
     elif done.lacking:
         yield (
             "What Kafka holds has been read again, and does not make up what landed: bring the window file back from a "

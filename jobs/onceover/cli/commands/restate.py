@@ -18,6 +18,7 @@ from onceover.cli.repair_run import carry_out
 from onceover.context import open_pipeline
 from onceover.detection import detect as detecting
 from onceover.errors import UsageError
+from onceover.explain.local_times import add_local, format_window
 from onceover.model.wording import pluralize
 from onceover.repair.restate import is_restated, restate_range
 
@@ -62,6 +63,10 @@ def restate(
         else:
             if plan is None:
                 result = preview(context, request_preview(context, window_range, get_user()))
+                result = {
+                    **result,
+                    **{each: add_local(context.windowing, result[each]) for each in ("rows", "refused")},
+                }
                 if dry_run or result["token"] is None:
                     return Answer(result, _describe(result), FAILED if result["token"] is None else 0)
                 print_progress(f"{result['changing']} of {result['windows']} windows change")
@@ -74,12 +79,12 @@ def restate(
 
 def _describe(result: Mapping[str, Any]) -> Iterator[Part]:
     """Yield the windows that would change, with their rows, and those that are refused, with examples."""
-    yield Table(result["rows"], "window", (">rows that differ", "rows_differing"))
+    yield Table(result["rows"], ("window", format_window), (">rows that differ", "rows_differing"))
     for window in result["rows"]:
-        yield from (f"{window['window']} {_describe_row(row)}" for row in window["rows"])
+        yield from (f"{format_window(window)} {_describe_row(row)}" for row in window["rows"])
     for row in result["refused"]:
-        yield f"{row['window']} refused: {row['refused']}"
-        yield from (f"{row['window']} {each}" for each in row["examples"])
+        yield f"{format_window(row)} refused: {row['refused']}"
+        yield from (f"{format_window(row)} {each}" for each in row["examples"])
     yield (
         f"version {result['contract_version']} of the contract changes {result['changing']:,} of "
         f"{pluralize(result['windows'], 'window')}"

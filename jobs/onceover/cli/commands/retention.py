@@ -11,6 +11,7 @@ from onceover.cli.output import Answer, Occasionally, Table
 from onceover.context import PipelineContext, open_pipeline
 from onceover.detection.sweep import find_short_quarantine
 from onceover.explain.actions import describe_expiry
+from onceover.explain.local_times import add_local, format_window, name_source
 from onceover.model.wording import pluralize
 from onceover.repair.lost_windows import give_up, list_lost
 from onceover.retention.expire import expire, plan_expiry
@@ -57,11 +58,11 @@ def retention(
         if adopt_missing:
             return _adopt_missing(context, dry_run, reason)
         why = require_reason(reason, "retention")
-        due = plan_expiry(context)
+        due, windowing = plan_expiry(context), context.windowing
         done = None if dry_run else expire(context, due, get_user(), why, Occasionally())
     table = Table(
-        due.files, ("raw of", lambda each: each.window_start or f"quarantine {each.quarantine_day}"), ">records",
-        ">bytes", ("last landed", "landed_at"),
+        due.files, ("raw of", lambda each: name_source(windowing, each)), ">records", ">bytes",
+        ("last landed", "landed_at"),
     )  # fmt: skip
     result = {"expired": done.expired if done else 0, "left": done.left if done else 0}
     return Answer(
@@ -75,9 +76,10 @@ def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str) -> Answ
     given = None if reason == _BY_THE_POLICY else reason
     why = "" if dry_run else require_reason(given, "declaring windows expired", ", or --dry-run")
     lost, days = list_lost(context), find_short_quarantine(context)
+    missing = add_local(context.windowing, lost.rows)
     windows, of_quarantine = (0, 0) if dry_run else give_up(context, lost.declarable, days, get_user(), why)
     value = {"pipeline": context.name, "dry_run": dry_run, "expired": windows, "expired_days": of_quarantine,
-             "missing": lost.rows, "missing_quarantine": days, "changing": lost.changing}  # fmt: skip
+             "missing": missing, "missing_quarantine": days, "changing": lost.changing}  # fmt: skip
     if dry_run:
         windows, of_quarantine = len(lost.declarable), len(days)
     of_days = f" and {pluralize(of_quarantine, 'day')} of quarantine" if of_quarantine else ""
@@ -86,7 +88,7 @@ def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str) -> Answ
         value,
         [
             Table(
-                lost.rows, ("raw of", "window"), ">records", ">bytes", ("what is lost", "what"),
+                missing, ("raw of", format_window), ">records", ">bytes", ("what is lost", "what"),
                 ("not declared, because", "why_not"),
             ),
             Table(

@@ -11,6 +11,7 @@ from onceover.cli.output import Answer, Occasionally, Part, Table
 from onceover.cli.ranges import resolve_range_if_any
 from onceover.context import open_pipeline
 from onceover.detection.sweep import SweepResult, sweep_pipeline
+from onceover.explain.local_times import format_window
 from onceover.model.window import format_moment
 from onceover.model.wording import pluralize
 
@@ -48,7 +49,7 @@ def sweep(pipeline: PipelineName, start: FromWithTo = None, end: ToIfAny = None,
 def describe(swept: SweepResult, dry_run: bool) -> Iterator[Part]:
     yield Table(
         swept.differing,
-        ("window", "window_start"),
+        ("window", lambda each: format_window(each.as_dict())),
         ("no longer as certified", lambda each: ", ".join(map(str, each.findings))),
     )
     differ = pluralize(len(swept.differing), "window") if swept.differing else "none"

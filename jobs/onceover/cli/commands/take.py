@@ -16,6 +16,7 @@ from onceover.explain.actions import describe_taking
 from onceover.ledger.takings import Taking, list_takings, release_windows, take_windows
 from onceover.model.reason import clean_reason
 from onceover.model.ticket import clean_ticket
+from onceover.model.windowing import Windowing
 
 Ticket = Annotated[str | None, option("--ticket", "TEXT", "Where others find what you do about the windows.")]
 Release = Annotated[bool, flag("--release", "Release the windows of the range.")]
@@ -54,15 +55,16 @@ def take(
         name = context.read_registration().name
         if start is None or end is None:
             rows = list_takings(context.ledger, name)
-            return Answer(rows, [describe(rows)])
+            return Answer(rows, [describe(rows, context.windowing)])
         of_range = (context.ledger, name, resolve_range_until_now(context, start, end), get_user())
         windows, others = release_windows(*of_range, why) if named is None else take_windows(*of_range, named, why)
     verb = "released" if named is None else "taken"
     return Answer({verb: windows, "before": others}, [describe_taking(verb, windows, others)])
 
 
-def describe(rows: Sequence[Taking]) -> Table:
+def describe(rows: Sequence[Taking], windowing: Windowing) -> Table:
     return Table(
-        rows, ("from", "start"), ("to", "end"), ">windows", ("by", "who"), "ticket", ("since", "taken_at"),
-        ("taken over because", "why"), most=None, empty="no window is taken",
+        rows, ("from", lambda each: windowing.show(each.start)), ("to", lambda each: windowing.show(each.end)),
+        ">windows", ("by", "who"), "ticket", ("since", "taken_at"), ("taken over because", "why"),
+        most=None, empty="no window is taken",
     )  # fmt: skip

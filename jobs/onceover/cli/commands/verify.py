@@ -33,7 +33,7 @@ def verify(pipeline: PipelineName, window: WindowStart) -> Answer:
         result = carry_out(context, audit_id or 0)
     is_raw_right = result["raw"]["digest"] == result["certificate"]["digest"]
     return Answer(
-        {"pipeline": name, "window": str(chosen), "audit_id": audit_id, **result},
+        {"pipeline": name, "window": str(chosen), "local": chosen.local, "audit_id": audit_id, **result},
         [
             Table(
                 [{"side": shown, **result[side]} for side, shown in _SIDES.items()],
@@ -42,7 +42,7 @@ def verify(pipeline: PipelineName, window: WindowStart) -> Answer:
             *result["differences"],
             None if result["valid"]
             else f"Its certificate is no longer valid; `onceover explain {name} {chosen}` says why.",
-            f"window {chosen} of {name}: {'equal' if result['equal'] else 'NOT equal'}",
+            f"window {chosen.shown} of {name}: {'equal' if result['equal'] else 'NOT equal'}",
             describe_repair(name, chosen, is_raw_right=is_raw_right)
             if result["valid"] and not result["equal"] else None,
         ],

@@ -1,4 +1,5 @@
-"""The check of time zone data: PostgreSQL's, by which readers convert the starts of windows, against the contract's."""
+"""The check of time zone data: the contract's beside this machine's, Java's, by which SQL converts times itself, and
+PostgreSQL's, by which readers convert the starts of windows."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from itertools import pairwise
 
 from onceover.cli.doctor.outcome import Outcome
 from onceover.ledger.database import Connection
+from onceover.ledger.drivers import list_java_zone_data
 from onceover.ledger.zone_offsets import read_zone_offsets
 from onceover.model.contract import Contract
 from onceover.model.window import format_moment, from_ms
@@ -39,4 +41,7 @@ def check_zone(connection: Connection, name: str, kept: Contract, here: Contract
         )
         yield Outcome(name, "wrong", what)
     else:
-        yield Outcome(name, "fine", f"PostgreSQL's changes of {zone} are the contract's")
+        what = f"PostgreSQL's changes of {zone} are the contract's, of {kept.zone_data}"
+        java = " and ".join(list_java_zone_data(connection, name))
+        # Windows follow the contract alone, so no release of Java's makes a window wrong.
+        yield Outcome(name, "fine", what + (f"; SQL that names a zone itself followed Java's {java}" if java else ""))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from onceover.errors import UsageError
+from onceover.ledger.catalog import read_registered
 from onceover.ledger.database import Connection
 from onceover.ledger.page_overview import read_consistently
 from onceover.ledger.repair_requests import (
@@ -31,8 +32,8 @@ def read_run(connection: Connection, dag_id: str, run_id: str) -> list[Mapping[s
 def read_request(connection: Connection, request_id: int) -> Mapping[str, Any]:
     """Return a repair request as `find_request` does, with its progress: `states` counts its windows by their repair's
     state, `certified` those that are certified now, by this repair or another; `done`: no window of it waits for this
-    repair; `sentence` says how far it is, or how it ended; `windows` are the first 500, failed ones first. Raise
-    UsageError for an unknown number."""
+    repair; `sentence` says how far it is, or how it ended; `windows` are the first 500, failed ones first, each with
+    its `local` start as in Window. Raise UsageError for an unknown number."""
     with read_consistently(connection):
         row = find_request(connection, request_id)
         if row is None:
@@ -46,6 +47,8 @@ def _read(connection: Connection, row: Mapping[str, Any]) -> Mapping[str, Any]:
     for each in counts:
         states[each["state"]] += each["n"]
     total, certified = states.total(), sum(each["n"] for each in counts if each["is_certified"])
+    windowing = read_registered(connection, row["pipeline"]).windowing
+    windows = list_requested_windows(connection, row["request_id"], MAX_WINDOWS)
     done = not states.keys() - _ENDED
     return {
         **row,
@@ -54,7 +57,7 @@ def _read(connection: Connection, row: Mapping[str, Any]) -> Mapping[str, Any]:
         "certified": certified,
         "done": done,
         "sentence": describe_progress(states, total, certified, done),
-        "windows": list_requested_windows(connection, row["request_id"], MAX_WINDOWS),
+        "windows": [{**each, "local": windowing.describe_local(each["start"])} for each in windows],
     }
 
 
