@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from importlib.metadata import entry_points
 from typing import Annotated, Any, Final, NoReturn
@@ -13,7 +15,7 @@ from onceover import __version__
 from onceover.cli import commands
 from onceover.cli.command import unwrap
 from onceover.cli.commands import ledger, pipelines
-from onceover.cli.exit_codes import format_epilog
+from onceover.cli.exit_codes import FAILED, format_epilog
 from onceover.cli.lazy import list_commands
 from onceover.cli.output import print_error
 from onceover.errors import OnceoverError
@@ -50,6 +52,13 @@ class Program(TyperGroup):
         except typer.TyperException as error:
             _print_usage_error(error)
             sys.exit(error.exit_code)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes what is left as it ends
+            what = error.filename or "the answer"
+            print_error(f"{what} could not be written: {error.strerror}; free some and run the command again")
+            sys.exit(FAILED)
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -179,3 +179,11 @@ def test_ended_commands_entry_cleans_up(tmp_path: Path, number: signal.Signals, 
     if number == signal.SIGKILL:  # a killed command waits for nothing
         wait_for(lambda: marks.read_text() == "cleaned up", 30, "the entry to clean up")
     assert marks.read_text() == "cleaned up"
+
+
+@pytest.mark.parametrize("words", [["pipelines", "list"], ["pipelines", "list", "--json"], ["--help"]])
+def test_full_disk_below_the_answer_is_one_line(home: Path, words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([ONCEOVER, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "the answer could not be written: No space left on device" in done.stderr
