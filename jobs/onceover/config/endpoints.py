@@ -40,7 +40,7 @@ def address(part: str) -> str:
         start = f"`onceover stack up {part}`" if part in BY_NAME else "`make up`"
         raise UnreachableError(
             f"the address of {part} is unknown: {_variable(part)} is not set and {endpoints_file()} does not name it; "
-            f"set {_variable(part)}, or start the embedded one with {start}"
+            f"set {_variable(part)}{f', or start the embedded one with {start}' if _may_be_embedded() else ''}"
         )
     if part == "webhdfs":
         _require_web_addresses(located)
@@ -99,8 +99,16 @@ def start_or_set(part: PartName) -> str:
     """Return what to do about a part that does not answer at its address, by where that address comes from."""
     if os.environ.get(_variable(part)):
         return f"start it, or correct {_variable(part)}"
+    if not _may_be_embedded():
+        return f"start it, and set {_variable(part)}"
     named = {"spark": " --cluster"} | {each: f" {each}" for each in BY_NAME}
     return f"start it (`onceover stack up{named.get(part, '')}`), or set {_variable(part)}"
+
+
+def _may_be_embedded() -> bool:
+    """Return whether the embedded stack may be meant: it has been started here, or the environment names no part. In a
+    container it is of no use."""
+    return endpoints_file().exists() or not any(os.environ.get(_variable(part)) for part in PARTS)
 
 
 def _variable(part: str) -> str:

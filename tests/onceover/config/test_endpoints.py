@@ -37,6 +37,15 @@ def test_remedy_depends_on_where_the_address_comes_from(local: Path, monkeypatch
     assert endpoints.start_or_set("hbase") == "start it, or correct ONCEOVER_HBASE"
 
 
+def test_remedy_in_a_deployment_is_no_embedded_stack(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONCEOVER_KAFKA", "kafka:9092")
+    assert endpoints.start_or_set("registry") == "start it, and set ONCEOVER_REGISTRY"
+    with pytest.raises(UnreachableError, match="does not name it; set ONCEOVER_HBASE$"):
+        endpoints.address("hbase")
+    (local / "endpoints.json").write_text("{}")
+    assert endpoints.start_or_set("registry") == "start it (`onceover stack up registry`), or set ONCEOVER_REGISTRY"
+
+
 def test_hdfs_is_located_for_the_protocol_that_is_named(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (local / "endpoints.json").write_text('{"webhdfs": "http://a:1", "hdfs": "hdfs://a:2/"}')
     assert endpoints.locate_hdfs() == "hdfs://a:2;http://a:1"
