@@ -14,6 +14,16 @@ LOOK_SECONDS: Final = 5.0
 """How often the supervisor looks for new TOMLs."""
 LONGEST_PAUSE_SECONDS: Final = 60.0
 """The longest wait before a restart; a process that ran for so long is restarted at once."""
+_COMPARED_LINES: Final = 20
+"""The most lines of a process that the next one is compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The end of a process: its exit code, and the first lines that it had printed."""
+
+    code: int = 0
+    lines: Sequence[str] = ()
 
 
 @dataclass(slots=True)
@@ -48,24 +58,35 @@ class Supervisor:
                 thread.join()
 
     def _keep(self, name: str) -> None:
-        """Restart the pipeline's process while its TOML exists, after a pause that doubles each time."""
-        pause = self.first_pause
+        """Restart the pipeline's process while its TOML exists, after a pause that doubles each time. Of processes that
+        end alike, one after another, only the first two are reported."""
+        pause, last, alike = self.first_pause, _End(), 0
         while name in self.names():
             began = time.monotonic()
-            code = self._run(name)
+            end = self._run(name, last.lines)
             if self.stop.is_set():
                 return
             if time.monotonic() - began >= LONGEST_PAUSE_SECONDS:
-                pause = self.first_pause
-            self.say(f"{name} | ingest ended with exit code {code}; it starts again in {pause:.0f} s")
+                pause, end = self.first_pause, _End(end.code)
+            alike = alike + 1 if end == last and 0 < len(end.lines) < _COMPARED_LINES else 0
+            last = end
+            if alike == 0:
+                self.say(f"{name} | ingest ended with exit code {end.code}; it starts again in {pause:.0f} s")
+            elif alike == 1:
+                self.say(
+                    f"{name} | ingest ended in the same way; it starts again, after {LONGEST_PAUSE_SECONDS:.0f} s at "
+                    "most, and the log shows only what changes"
+                )
             if self.stop.wait(pause):
                 return
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
-    def _run(self, name: str) -> int:
+    def _run(self, name: str, known: Sequence[str]) -> _End:
+        """Run the pipeline's process to its end. The lines with which it begins are not shown where they are `known`,
+        from the process before it."""
         with self._starting:  # no process starts once those that run have got SIGTERM
             if self.stop.is_set():
-                return 0
+                return _End()
             # A process group of its own: a terminal's Ctrl-C would else reach its JVM.
             process = self._running[name] = subprocess.Popen(
                 self.command(name),
@@ -77,7 +98,10 @@ class Supervisor:
                 process_group=0,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
+        lines: list[str] = []
         with process:
-            for line in process.stdout or ():
-                self.say(f"{name} | {line.rstrip()}")
-        return process.returncode
+            for line in map(str.rstrip, process.stdout or ()):
+                lines = [*lines, line][:_COMPARED_LINES]
+                if len(lines) == _COMPARED_LINES or lines != list(known[: len(lines)]):
+                    self.say(f"{name} | {line}")
+        return _End(process.returncode, tuple(lines))
