@@ -26,11 +26,12 @@ COPY local local
 COPY demo demo
 COPY dags dags
 COPY pipelines pipelines
-# Editable: docker-compose.yml mounts the folders over these copies, and what it mounts is what runs.
-RUN pip install --no-deps --no-build-isolation -e .
+COPY deploy/entrypoint.sh deploy/
+# Editable: docker-compose.yml mounts the folders over these copies, and what it mounts is what runs. Readable: of a
+# clone that was made under umask 077 only root could read the copies.
+RUN chmod -R a+rX . && pip install --no-deps --no-build-isolation -e .
 RUN python -m onceover.cli.make_class_archive
 
-COPY deploy/entrypoint.sh /opt/onceover/deploy/
 USER onceover
 ENTRYPOINT ["/opt/onceover/deploy/entrypoint.sh"]
 CMD ["onceover", "--help"]

@@ -76,7 +76,7 @@ SPARK_ENVIRONMENT = {
     "SPARK_CONF_DIR": FOLDER,
     "SPARK_LOCAL_IP": ADDRESS,
     "SPARK_DAEMON_MEMORY": "Spark's own default: a container's memory is not shared with all other parts",
-    "SPARK_DAEMON_JAVA_OPTS": "Java's own defaults, for the same reason",
+    "SPARK_DAEMON_JAVA_OPTS": "Java's own defaults, for the same reason; the engine starts a killed master again",
     "SPARK_NO_DAEMONIZE": "spark-class stays in the foreground by itself; only Spark's sbin scripts read it",
 }
 AIRFLOW_ENVIRONMENT = {
