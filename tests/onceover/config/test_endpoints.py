@@ -40,7 +40,7 @@ def test_remedy_depends_on_where_the_address_comes_from(local: Path, monkeypatch
 def test_remedy_in_a_deployment_is_no_embedded_stack(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONCEOVER_KAFKA", "kafka:9092")
     assert endpoints.start_or_set("registry") == "start it, and set ONCEOVER_REGISTRY"
-    with pytest.raises(UnreachableError, match="does not name it; set ONCEOVER_HBASE$"):
+    with pytest.raises(UnreachableError, match=r"does not name it; set ONCEOVER_HBASE$"):
         endpoints.address("hbase")
     (local / "endpoints.json").write_text("{}")
     assert endpoints.start_or_set("registry") == "start it (`onceover stack up registry`), or set ONCEOVER_REGISTRY"
