@@ -15,7 +15,7 @@ export LC_ALL := C.UTF-8
 # Many containers set it. Without compiled files each task of Airflow starts 6 CPU seconds later, each command 2.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-faults demo-registry experiments test test-quick test-model test-pipelines test-airflow test-faults test-rare-pipelines test-rare-parts test-rest model check fix scan up down screenshots bench
+.PHONY: help setup demo demo-faults demo-registry experiments test test-quick test-model test-pipelines test-airflow test-faults test-rare-pipelines test-rare-parts test-rest test-containers model check fix scan up down screenshots bench
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ test-rare-parts:
 
 test-rest: setup ## What neither has time for: a window of 2 GB, a million shuffled sketches, folders hard to clone to, the other offset stores, all hostile texts, compacted windows in each way; two hours
 	@$(PYTEST) -q -m largest --ignore=tests/protocol $(NAMED)
+
+test-containers: setup ## Run docker-compose.yml on this machine's Docker, with kills, down and up: as root, half an hour
+	@$(BIN)/python -m tests.compose
 
 model: setup ## Explore the larger worlds of the protocol's model, and replay some 200 walks: three hours, and 10 GB of memory
 	@$(PYTEST) -q -m largest tests/protocol $(NAMED)
