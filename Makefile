@@ -83,7 +83,7 @@ test-rare-parts:
 test-rest: setup ## What neither has time for: a window of 2 GB, a million shuffled sketches, folders hard to clone to, the other offset stores, all hostile texts, compacted windows in each way; two hours
 	@$(PYTEST) -q -m largest --ignore=tests/protocol $(NAMED)
 
-test-containers: setup ## Run docker-compose.yml on this machine's Docker, with kills, down and up: as root, half an hour
+test-containers: setup ## Run docker-compose.yml on this machine's Docker, with kills, down and up: as root, twenty minutes
 	@$(BIN)/python -m tests.compose
 
 model: setup ## Explore the larger worlds of the protocol's model, and replay some 200 walks: three hours, and 10 GB of memory

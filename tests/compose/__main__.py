@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,10 @@ DAYS: Final = 14
 KILLED: Final = (
     *("ingest", "datanode1", "namenode", "kafka", "postgres", "spark-worker1", "spark-master"),
     *("api-server", "scheduler", "dag-processor", "triggerer"),
+)
+STEPS: Final = (
+    *("build", "format", "up", "kills", "secrets"),
+    *("doctor", "down_and_up", "users", "tomls", "secrets", "down"),
 )
 FIRST: Final = datetime(2013, 1, 1, 12, tzinfo=UTC)
 """A window with flights, and the first of those that persons repair."""
@@ -87,7 +92,7 @@ class Scenario:
         state = airflow.wait_for_run(dag, run_id, 900)["state"]
         assert state == "success", [(t["task_id"], t["state"]) for t in airflow.tasks(dag, run_id)]
 
-    # What is tried, in this order.
+    # The steps.
 
     def build(self) -> None:
         """The image is built of a clone under umask 077, whose mounts cannot be read, and say what to do about that."""
@@ -102,9 +107,9 @@ class Scenario:
     def format(self) -> None:
         """A kill in the middle of the NameNode's first format leaves nothing that keeps the next start from one."""
         self.deployment.compose("up", "--detach", "--no-deps", "namenode")
-        names = self.deployment.find_volume("namenode")
-        wait_until((names / "format" / "current").exists, 60, lambda: list(names.iterdir()), every=0.01)
-        self.deployment.kill("namenode")
+        names, pid = self.deployment.find_volume("namenode"), self.deployment.find_pid("namenode")
+        wait_until((names / "format" / "current").exists, 60, lambda: list(names.iterdir()), every=0.001)
+        os.kill(pid, signal.SIGKILL)
         assert not (names / "names").exists(), "killed too late"
 
     def up(self) -> None:
@@ -224,8 +229,7 @@ def main() -> None:
     with deployed() as deployment:
         os.environ["PGPASSWORD"] = deployment.secrets["ONCEOVER_PASSWORD"]
         scenario = Scenario(deployment)
-        steps = ("build", "format", "up", "kills", "doctor", "down_and_up", "users", "tomls", "secrets", "down")
-        for step in steps:
+        for step in STEPS:
             began = time.monotonic()
             print(f"{step}: ...", flush=True)
             getattr(scenario, step)()

@@ -97,14 +97,14 @@ class Deployment:
         assert isinstance(found, dict)
         return found
 
-    def kill(self, service: str) -> None:
-        """Kill the service's first process as a crash does: `docker kill` would keep the engine from a restart."""
-        os.kill(self.inspect(service)["State"]["Pid"], signal.SIGKILL)
+    def find_pid(self, service: str) -> int:
+        """Return the service's first process, which a test kills as a crash does: `docker kill` prevents a restart."""
+        return int(self.inspect(service)["State"]["Pid"])
 
     def crash(self, service: str) -> None:
         """Kill the service and wait until the engine has started it again."""
         count = self.inspect(service)["RestartCount"]
-        self.kill(service)
+        os.kill(self.find_pid(service), signal.SIGKILL)
         wait_until(lambda: self.inspect(service)["RestartCount"] > count, 60, lambda: f"{service} stays down")
 
     def find_volume(self, name: str) -> Path:
@@ -127,6 +127,5 @@ class Deployment:
             find = "find /tmp/spark -type f -name 'std*' -exec cat {} +"
             texts[f"work of {worker}"] = self.compose("exec", "-T", worker, "sh", "-c", find)
         assert len(texts) > 20
-        assert not [
-            (where, name) for where, text in texts.items() for name, s in self.secrets.items() if s.rstrip("=") in text
-        ]
+        found = [(where, name) for where, t in texts.items() for name, s in self.secrets.items() if s.rstrip("=") in t]
+        assert not found, found

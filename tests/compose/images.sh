@@ -28,7 +28,7 @@ if ! is_there "$BASE"; then
     debootstrap --variant=minbase --include=ca-certificates bookworm "$scratch/debian" > "$scratch/log" \
         || { cat "$scratch/log"; exit 1; }
     DEBIAN_FRONTEND=noninteractive chroot "$scratch/debian" apt-get install --quiet --yes --no-install-recommends \
-        python3.11-venv > "$scratch/log" || { cat "$scratch/log"; exit 1; }
+        python3.11-venv > "$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
     rm -rf "$scratch"/debian/var/cache/apt/archives/*.deb
     # Also what this machine trusts, for a mirror that signs for itself.
     cp /etc/ssl/certs/ca-certificates.crt "$scratch/debian/etc/ssl/certs/"
