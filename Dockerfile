@@ -1,5 +1,5 @@
 # One image for ingest, Spark's master and workers, and Airflow's processes: Python 3.11, Java 17, the locked packages,
-# the project. Docker 20.10.24 has built it; no engine does in our tests: docs/deployment.md says what was run.
+# the project. `make test-containers` builds it: last on Docker 20.10.24, and not on the published base image.
 FROM python:3.11-slim-bookworm
 
 RUN apt-get update \
