@@ -1,20 +1,25 @@
 """An HDFS of two NameNodes over a quorum of JournalNodes, each with a controller that fails over by itself, as Hadoop's
-own guide sets it up. All parts are processes on loopback, and no one but the controllers makes a NameNode active."""
+own guide sets it up, also with Kerberos. All parts are processes on loopback, and no one but the controllers makes a
+NameNode active."""
 
 from __future__ import annotations
 
 import re
 import shutil
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.integration.power import cut_power
+from tests.integration.secured_hdfs import VARIABLES
 
 from onceover_local.stack.files import format_hadoop_xml, write_whole
 from onceover_local.stack.hdfs import COMMON, DataNode, NameNode
 from onceover_local.stack.jars import fetch_class_path
+from onceover_local.stack.kerberos import Kdc
 from onceover_local.stack.part import LOGGING, find_java, get_json
 from onceover_local.stack.place import Place
 from onceover_local.stack.ports import LOOPBACK, Ports
@@ -34,14 +39,21 @@ _OPENED = re.compile(r"NameNode\.append: file|NameSystem\.startFile: src")
 
 
 class Daemon:
-    """One process of the cluster, by its settings."""
+    """One process of the cluster, by its settings; it logs in where there is a KDC."""
 
-    def __init__(self, place: Place, name: str, main: str, settings: Mapping[str, object]) -> None:
+    def __init__(self, place: Place, name: str, main: str, settings: Mapping[str, object], kdc: Kdc | None) -> None:
         self.name, self._main = name, f"{_MAIN}.{main}"
-        self._site = format_hadoop_xml(dict(settings))
         self._folder = place.local / name
+        self._login: tuple[str, ...] = ()
+        if kdc is not None:
+            # NameNodes ask JournalNodes for edits by the name that their address has: here it is the principal's.
+            hosts = self._folder / "hosts"
+            write_whole(hosts, f"{LOOPBACK} {LOOPBACK} localhost {socket.gethostname()}\n")
+            self._login = (f"-Djava.security.krb5.conf={kdc.krb5_conf}", f"-Djdk.net.hosts.file={hosts}")
+        self._site = format_hadoop_xml({**settings, **_list_logins(kdc)})
         self.process = Process(name, place.local)
-        write_whole(self._folder / "conf" / "hdfs-site.xml", self._site)
+        for file in ("core-site.xml", "hdfs-site.xml"):
+            write_whole(self._folder / "conf" / file, self._site)
         write_whole(self._folder / "conf" / "log4j.properties", _LOGGING)
         for web in ("hdfs", "datanode", "journal"):  # Hadoop's web server wants the folder, which may be empty
             (self._folder / "webapps" / web / "WEB-INF").mkdir(parents=True)
@@ -49,7 +61,7 @@ class Daemon:
     def _make_argv(self, *arguments: str) -> tuple[str, ...]:
         path = f"{self._folder / 'conf'}:{self._folder}:{fetch_class_path('hdfs', lambda part, what: None)}"
         heap = ("-Xms32m", "-Xmx192m", "-Djava.net.preferIPv4Stack=true")
-        return (*find_java(), *heap, "-cp", path, self._main, *arguments)
+        return (*find_java(), *heap, *self._login, "-cp", path, self._main, *arguments)
 
     def run(self, *arguments: str) -> None:
         """Run the program once, to its end."""
@@ -66,28 +78,33 @@ class Daemon:
 class HaCluster:
     """The cluster. `client` is the folder of the client's configuration, for HADOOP_CONF_DIR."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_secured: bool = False) -> None:
         self._place = place = Place(folder, folder, Ports(folder / "ports.json"))
+        self.kdc = Kdc(place) if is_secured else None
         web = [f"{name}-http" for name in (*NAMENODES, *JOURNALNODES)]
         self._datanodes = [DataNode(place, number, len(DATANODES)) for number in DATANODES]
         controllers = [f"{name}-controller" for name in NAMENODES]
         own = ("namenode", "namenode-http")  # which the embedded NameNode's settings name, and these replace
-        place.ports.settle((*ZooKeeper.ports, *NAMENODES, *JOURNALNODES, *web, *controllers, *own,
+        place.ports.settle((*ZooKeeper.ports, *Kdc.ports, *NAMENODES, *JOURNALNODES, *web, *controllers, *own,
                             *(port for each in self._datanodes for port in each.ports)))  # fmt: skip
         self._zookeeper = ZooKeeper(place)
         self.client = folder / "client"
-        write_whole(self.client / "hdfs-site.xml", format_hadoop_xml(self._make_client_site()))
-        write_whole(self.client / "core-site.xml", format_hadoop_xml({"fs.defaultFS": f"hdfs://{NAME_SERVICE}"}))
+        login = (
+            {} if self.kdc is None else {**self.kdc.make_settings(), "hadoop.kerberos.min.seconds.before.relogin": 1}
+        )
+        write_whole(self.client / "hdfs-site.xml", format_hadoop_xml({**self._make_client_site(), **login}))
+        core = {"fs.defaultFS": f"hdfs://{NAME_SERVICE}", **login}
+        write_whole(self.client / "core-site.xml", format_hadoop_xml(core))
         common = {**self._make_client_site(), **self._make_shared_site(), "fs.defaultFS": f"hdfs://{NAME_SERVICE}"}
         self._journals = [self._make_journal(name, common) for name in JOURNALNODES]
         self.namenodes = {name: self._make_namenode(name, common) for name in NAMENODES}
         self._controllers = [
             Daemon(place, f"{name}-controller", "tools.DFSZKFailoverController",
-                   {**common, "dfs.ha.namenode.id": name, "hadoop.tmp.dir": folder / "tmp"})
+                   {**common, "dfs.ha.namenode.id": name, "hadoop.tmp.dir": folder / "tmp"}, self.kdc)
             for name in NAMENODES
         ]  # fmt: skip
         self.datanodes = [
-            Daemon(place, each.name, "server.datanode.DataNode", {**each.make_settings(), **common})
+            Daemon(place, each.name, "server.datanode.DataNode", {**each.make_settings(), **common}, self.kdc)
             for each in self._datanodes
         ]
 
@@ -112,6 +129,13 @@ class HaCluster:
         self.wait_for_active()
         wait_for(lambda: all(map(self._has_all_blocks, NAMENODES)), START_SECONDS, "both NameNodes to know all blocks")
 
+    def kill_datanode(self) -> None:
+        """Kill one, and wait until the active NameNode counts on it no more."""
+        self.datanodes[0].kill()
+        active = self.wait_for_active()
+        lacking = "UnderReplicatedBlocks"
+        wait_for(lambda: self._read(active, "FSNamesystem").get(lacking, 0) > 0, START_SECONDS, "a DataNode's end")
+
     def count_opened(self, name: str) -> int:
         """Return how many files that NameNode has opened to be written."""
         return len(_OPENED.findall(self.namenodes[name].process.log.read_text()))
@@ -121,6 +145,10 @@ class HaCluster:
         return [self._place.ports[f"{each.name}{kind}"] for each in self.datanodes for kind in ("", "-http")]
 
     def start(self) -> None:
+        if self.kdc is not None:
+            self.kdc.process.start(self.kdc.prepare(lambda part, what: None))
+            wait_for(self.kdc.is_ready, START_SECONDS, "the KDC")
+            self.kdc.finish(lambda part, what: None)
         self._zookeeper.process.start(self._zookeeper.prepare(lambda part, what: None))
         for journal in self._journals:
             journal.start()
@@ -142,7 +170,8 @@ class HaCluster:
 
     def stop(self) -> None:
         daemons = (*self._controllers, *self.datanodes, *self.namenodes.values(), *self._journals)
-        for process in (*(each.process for each in daemons), self._zookeeper.process):
+        kdc = () if self.kdc is None else (self.kdc.process,)
+        for process in (*(each.process for each in daemons), self._zookeeper.process, *kdc):
             process.stop(deadline_s=0)
 
     def _has_all_blocks(self, name: str) -> bool:
@@ -153,7 +182,7 @@ class HaCluster:
 
     def _read(self, name: str, bean: str) -> Mapping[str, Any]:
         address = f"{self.addresses[name]}/jmx?qry=Hadoop:service=NameNode,name={bean}"
-        found: list[Mapping[str, Any]] = get_json(address).get("beans", [])
+        found: list[Mapping[str, Any]] = get_json(address, is_secured=self.kdc is not None).get("beans", [])
         return found[0] if found else {}
 
     def _at(self, port: str) -> str:
@@ -196,10 +225,10 @@ class HaCluster:
             "dfs.journalnode.rpc-address": self._at(name),
             "dfs.journalnode.http-address": self._at(f"{name}-http"),
         }
-        return Daemon(self._place, name, "qjournal.server.JournalNode", settings)
+        return Daemon(self._place, name, "qjournal.server.JournalNode", settings, self.kdc)
 
     def _make_namenode(self, name: str, common: Mapping[str, object]) -> Daemon:
-        embedded = NameNode(self._place, len(DATANODES)).make_settings()
+        embedded = NameNode(self._place, len(DATANODES), self.kdc).make_settings()
         del embedded[_RPC], embedded[_HTTP]
         settings = {
             **embedded,
@@ -208,15 +237,35 @@ class HaCluster:
             "dfs.namenode.name.dir": self._name_folder(name).as_uri(),
             "hadoop.tmp.dir": self._place.local / name / "tmp",
         }
-        return Daemon(self._place, name, "server.namenode.NameNode", settings)
+        return Daemon(self._place, name, "server.namenode.NameNode", settings, self.kdc)
+
+
+def _list_logins(kdc: Kdc | None) -> dict[str, object]:
+    """Return what a server's settings say of its login; JournalNodes have names of their own for it."""
+    if kdc is None:
+        return {}
+    common = kdc.make_server_settings()
+    web = common["dfs.web.authentication.kerberos.principal"]
+    return {
+        **common,
+        "dfs.journalnode.kerberos.principal": common["dfs.namenode.kerberos.principal"],
+        "dfs.journalnode.keytab.file": common["dfs.namenode.keytab.file"],
+        **{f"dfs.{each}.kerberos.internal.spnego.principal": web for each in ("namenode", "journalnode")},
+    }
 
 
 @contextmanager
-def open_ha_cluster(folder: Path) -> Iterator[HaCluster]:
-    """Start the cluster, and end its processes after the block."""
-    cluster = HaCluster(folder)
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.stop()
+def open_ha_cluster(folder: Path, *, is_secured: bool = False) -> Iterator[HaCluster]:
+    """Start the cluster, which is the HDFS of this process and what it starts; end its processes after the block."""
+    cluster = HaCluster(folder, is_secured=is_secured)
+    with pytest.MonkeyPatch.context() as environment:
+        for name in VARIABLES:
+            environment.setenv(name, "")  # and is as before after the block
+        try:
+            cluster.start()
+            environment.setenv("HADOOP_CONF_DIR", str(cluster.client))
+            environment.setenv("ONCEOVER_WEBHDFS", ";".join(cluster.addresses.values()))
+            environment.setenv("ONCEOVER_HDFS", f"hdfs://{NAME_SERVICE}")
+            yield cluster
+        finally:
+            cluster.stop()

@@ -31,8 +31,11 @@ from tests.integration.job_runs import (
 from tests.integration.lane import Lane, Lanes
 
 from onceover.cli.doctor.hdfs import check_hdfs
+from onceover.config.endpoints import locate_hdfs
 from onceover.fault_points import CompactStep, RepairStep, Step
 from onceover.raw.hdfs_store import HdfsStore
+from onceover.raw.native_client import NativeClient
+from onceover.raw.native_store import open_hdfs
 from onceover_demo.supervised import SupervisedJob
 from onceover_demo.warm import WarmJobs
 from onceover_local.stack import Stack
@@ -43,10 +46,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 
 @pytest.fixture(scope="module")
 def running(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HaCluster]:
-    with open_ha_cluster(tmp_path_factory.mktemp("ha")) as cluster, pytest.MonkeyPatch.context() as environment:
-        environment.setenv("HADOOP_CONF_DIR", str(cluster.client))
-        environment.setenv("ONCEOVER_WEBHDFS", ";".join(cluster.addresses.values()))
-        environment.setenv("ONCEOVER_HDFS", f"hdfs://{NAME_SERVICE}")
+    with open_ha_cluster(tmp_path_factory.mktemp("ha")) as cluster:
         yield cluster
 
 
@@ -162,6 +162,26 @@ def test_dead_datanode_is_left_out_beside_a_standby(cluster: HaCluster) -> None:
     cluster.datanodes[0].kill()
     for _ in range(8):  # HDFS goes on naming either
         assert store.read(path) == b"first\n"
+
+
+@pytest.mark.largest
+def test_datanode_that_returns_takes_no_append_back(cluster: HaCluster) -> None:
+    """It has an old copy of the file, which must not pass for the last one where a writer leaves the file open."""
+    store, client, path = (
+        open_hdfs(locate_hdfs()),
+        NativeClient(f"hdfs://{NAME_SERVICE}"),
+        "/raw/back/2026-03-01/1200.log",
+    )
+    for line in (b"first\n", b"second\n"):
+        store.append(path, [line])
+    cluster.kill_datanode()
+    store.append(path, [b"third\n"])
+    held = client.call(lambda hdfs: hdfs.append(path))
+    cluster.revive()
+    wait_for(lambda: client.call(lambda hdfs: hdfs.recover_lease(path)), PATIENCE, "the file to be closed")
+    store.append(path, [b"fourth\n"])
+    assert store.read(path) == b"first\nsecond\nthird\nfourth\n"
+    del held
 
 
 def check() -> list[tuple[str, str]]:

@@ -1,7 +1,8 @@
 """Raw on HDFS by its own protocol: appends, reads, lengths, listings and renames in a fraction of WebHDFS's time.
 
-WebHDFS stays for new files, since the library sleeps half a second whenever it closes a new block, and for what its API
-does not have: rights, erasure coding, DataNodes that are down, and blocks that cannot be read.
+WebHDFS stays for new files, since the library sleeps half a second whenever it closes a new block, for appends while a
+copy is lacking, and for what its API does not have: rights, erasure coding, DataNodes that are down, and blocks that
+cannot be read.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from datetime import datetime
 from functools import partial
+from urllib.parse import quote
 
 from hdfs_native import FileStatus
 
@@ -21,7 +23,7 @@ from onceover.errors import (
     UnknownOutcomeError,
     UnreachableError,
 )
-from onceover.raw.hdfs import FOLDER_MODE
+from onceover.raw.hdfs import FOLDER_MODE, PREFIX, wrap_errors
 from onceover.raw.hdfs_store import LEASE_HELD, HdfsStore
 from onceover.raw.native_client import NativeClient, read_message
 from onceover.raw.native_reading import NativeReading
@@ -45,10 +47,10 @@ class NativeStore(HdfsStore):
 
     def append(self, path: str, chunks: Iterable[Buffer]) -> AppendResult:
         """See RawStore."""
-        start = self.read_length(path)
-        if start is None:
+        status = self._find(path)
+        if status is None or self._lacks_copy(path, status):
             return super().append(path, chunks)
-        native, sent = self._native, 0
+        native, start, sent = self._native, status.length, 0
 
         def send(request: Callable[[], object]) -> None:
             try:
@@ -168,6 +170,15 @@ class NativeStore(HdfsStore):
         """See RawStore."""
         status = self._find(path)
         return status is not None and status.modification_time > moment.timestamp() * 1000
+
+    def _lacks_copy(self, path: str, status: FileStatus) -> bool:
+        """Return whether HDFS lacks an intact copy of the file's end, or the file has none yet. The library leaves the
+        block's generation stamp as it is: a DataNode that comes back with the copy of before would pass for right, and
+        HDFS may cut the file to it. WebHDFS's client takes a new stamp."""
+        with wrap_errors(self._address):
+            found = self.get(f"{PREFIX}{quote(path)}", op="GETFILEBLOCKLOCATIONS").json()
+        blocks = found["BlockLocations"]["BlockLocation"]
+        return not blocks or len(blocks[-1]["names"]) < (status.replication or 1)
 
     def _find(self, path: str) -> FileStatus | None:
         try:
