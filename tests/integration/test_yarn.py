@@ -11,6 +11,7 @@ import pytest
 from tests.integration.cluster_jobs import PATIENCE, Jobs, end_well, ingest_all, start_repair, wait_until
 from tests.integration.compaction import spoil_rows
 from tests.integration.events import count_events, event, moment
+from tests.integration.foreign import METERS, PARTITIONS, SOME, Town
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, minutes
 from tests.integration.yarn_cluster import YarnCluster
@@ -134,6 +135,31 @@ def test_jobs_go_on_over_a_restart_of_the_resourcemanager(lanes: Lanes, jobs: Jo
     end_well(start_repair(jobs, lane, lane.detect(minutes(0, 60), force=True).request_id))
     require_counted(lane, VALUES, WINDOWS)
     assert yarn.list_ends(lane) == [("ingest", "SUCCEEDED"), ("repair", "SUCCEEDED")], "no other application"
+
+
+@pytest.mark.largest
+def test_each_record_counts_once_as_parts_of_yarn_die(lanes: Lanes, jobs: Jobs, yarn: YarnCluster) -> None:
+    town = Town(lanes(METERS, partitions=PARTITIONS), jobs)
+    town.produce()
+    for step in (Step.APPENDED, Step.INCREMENTED):
+        town.kill_ingest(step)
+    ingest = town.start_ingest()
+    town.land(ingest, SOME)
+    for end in (yarn.kill_executors, yarn.kill_resources, yarn.start):
+        end()
+        town.land(ingest, SOME)
+    ingest.kill()
+    town.end_ingest(town.start_ingest())
+
+    request_id = town.lane.detect().request_id
+    town.start_repair(request_id, RepairStep.STAGED).kill()
+    repair = town.start_repair(request_id, RepairStep.CLAIMED)
+    yarn.kill_executors()
+    yarn.kill_resources()
+    repair.resume()
+    yarn.start()
+    end_well(repair)
+    town.require_counted()
 
 
 @pytest.mark.largest
