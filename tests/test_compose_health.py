@@ -27,7 +27,7 @@ def test_compose_health_tests_ask_no_part_that_waits_for_them() -> None:
 
 def test_compose_namenode_formats_again_after_a_killed_format(tmp_path: Path) -> None:
     hdfs = tmp_path / "hdfs"
-    formats = f'case "$*" in *-format*) mkdir -p {tmp_path}/data/format/current;; *) echo started;; esac\n'
+    formats = 'case "$*" in *-format*) mkdir -p "${3#*=file://}/current";; *) echo started;; esac\n'
     shell, options, script = SERVICES["namenode"]["command"]
     start = [shell, options, script.replace("/data/", f"{tmp_path}/data/")]
     path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}

@@ -53,9 +53,10 @@ class PipelineContext:
 
     @property
     def windowing(self) -> Windowing:
-        """Where windows begin: as the ledger has it, whose windows they are; without it, as the TOML."""
-        with suppress(OnceoverError):
-            return self.read_registration().windowing
+        """Where windows begin: as the ledger has it, which keeps what it knew of a zone; without it, as the TOML."""
+        if self.pipeline.contract.window_zone:
+            with suppress(OnceoverError):
+                return self.read_registration().windowing
         return self.pipeline.contract.windowing
 
     @cached_property

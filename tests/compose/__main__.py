@@ -221,6 +221,17 @@ def deployed() -> Iterator[Deployment]:
         if "ONCEOVER_KEEP" not in os.environ:
             found.compose("down", "--volumes")
             shutil.rmtree(found.clone)
+            remove_substitutes()
+
+
+def remove_substitutes() -> None:
+    """Remove the images that images.sh made, and those that were built on them: no one else should take them for the
+    published ones."""
+    made = ("--filter", "label=onceover.substitute=yes")
+    names = run("docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", *made).split()
+    if named := [name for name in names if "<none>" not in name]:
+        run("docker", "image", "rm", *named)
+    run("docker", "image", "prune", "--force", *made)
 
 
 def main() -> None:

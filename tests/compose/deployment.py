@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -116,7 +117,10 @@ class Deployment:
 
     def require_no_secret(self) -> None:
         """Fail if a secret is in a log, a command line, or a file that Airflow or Spark writes for people to read."""
-        lines = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists()]
+        lines = []
+        for file in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):  # it has ended meanwhile
+                lines.append(file.read_bytes())
         assert any(b"kafka.Kafka" in line for line in lines), "no command line of a container was read"
         texts = {"command lines": b"\n".join(lines).decode(errors="replace")}
         for each in self.list_containers():

@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+LABEL=onceover.substitute=yes # by which `make test-containers` removes what it made
 BASE=python:3.11-slim-bookworm
 SERVERS=(postgres:18 apache/kafka:4.2.1 apache/hadoop:3.4.1)
 
@@ -33,8 +34,8 @@ if ! is_there "$BASE"; then
     # Also what this machine trusts, for a mirror that signs for itself.
     cp /etc/ssl/certs/ca-certificates.crt "$scratch/debian/etc/ssl/certs/"
     chroot "$scratch/debian" python3.11 -m venv /usr/local
-    tar -C "$scratch/debian" -c . | docker import --change "ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt" - "$BASE" \
-        > "$scratch/log"
+    tar -C "$scratch/debian" -c . | docker import --change "LABEL $LABEL" \
+        --change "ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt" - "$BASE" > "$scratch/log"
     rm -rf "$scratch/debian"
 fi
 
@@ -56,7 +57,7 @@ print(find_binaries().parents[1])')
         hadoop) jars_of hdfs "$scratch/$name/lib" ;;
     esac
     cp -a tests/compose/substitutes/. "$scratch/$name/"
-    docker build --quiet --file "$scratch/$name/$name.dockerfile" --tag "$image" "$scratch/$name" > "$scratch/log" \
-        || { cat "$scratch/log"; exit 1; }
+    docker build --quiet --label "$LABEL" --file "$scratch/$name/$name.dockerfile" --tag "$image" "$scratch/$name" \
+        > "$scratch/log" || { cat "$scratch/log"; exit 1; }
 done
 docker image ls --format '{{.Repository}}:{{.Tag}} {{.Size}}' | grep -F "$(printf '%s\n' "$BASE" "${SERVERS[@]}")"

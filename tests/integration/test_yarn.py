@@ -12,6 +12,7 @@ from tests.integration.cluster_jobs import PATIENCE, Jobs, end_well, ingest_all,
 from tests.integration.compaction import spoil_rows
 from tests.integration.events import count_events, event, moment
 from tests.integration.foreign import METERS, PARTITIONS, SOME, Town
+from tests.integration.job_runs import list_failed
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, minutes
 from tests.integration.yarn_cluster import YarnCluster
@@ -159,6 +160,7 @@ def test_each_record_counts_once_as_parts_of_yarn_die(lanes: Lanes, jobs: Jobs, 
     repair.resume()
     yarn.start()
     end_well(repair)
+    assert list_failed(town.lane, request_id) == ()
     town.require_counted()
 
 

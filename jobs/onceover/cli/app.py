@@ -56,8 +56,8 @@ class Program(TyperGroup):
             if error.errno != errno.ENOSPC:
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes what is left as it ends
-            what = error.filename or "the answer"
-            print_error(f"{what} could not be written: {error.strerror}; free some and run the command again")
+            what = error.filename or "the answer, or a file,"
+            print_error(f"{error.strerror}: {what} could not be written whole; what the command did before stays done")
             sys.exit(FAILED)
         sys.exit(code if isinstance(code, int) else 0)
 

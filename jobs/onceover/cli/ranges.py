@@ -6,7 +6,7 @@ from onceover.cli.output import print_progress
 from onceover.context import PipelineContext
 from onceover.detection.future_range import cut_future_range, reject_future_range
 from onceover.errors import UsageError
-from onceover.model.window import WindowRange, format_moment
+from onceover.model.window import WindowRange
 
 
 def resolve_range(context: PipelineContext, start: str, end: str) -> WindowRange:
@@ -20,7 +20,7 @@ def resolve_range_until_now(context: PipelineContext, start: str, end: str) -> W
     requested = context.windowing.parse_range(start, end)
     chosen = cut_future_range(context, requested)
     if chosen.end < requested.end:
-        print_progress(f"the range ends in the future: it is cut at {format_moment(chosen.end)}")
+        print_progress(f"the range ends in the future: it is cut at {context.windowing.show(chosen.end)}")
     return chosen
 
 

@@ -14,6 +14,8 @@ LOOK_SECONDS: Final = 5.0
 """How often the supervisor looks for new TOMLs."""
 LONGEST_PAUSE_SECONDS: Final = 60.0
 """The longest wait before a restart; a process that ran for so long is restarted at once."""
+_REMINDER: Final = 60
+"""Of so many processes that end alike, one is reported: about one an hour."""
 _COMPARED_LINES: Final = 20
 """The most lines of a process that the next one is compared with."""
 
@@ -59,31 +61,31 @@ class Supervisor:
 
     def _keep(self, name: str) -> None:
         """Restart the pipeline's process while its TOML exists, after a pause that doubles each time. Of processes that
-        end alike, one after another, only the first two are reported."""
+        end alike, one after another, the first two are reported, and then one in `_REMINDER`."""
         pause, last, alike = self.first_pause, _End(), 0
         while name in self.names():
             began = time.monotonic()
-            end = self._run(name, last.lines)
+            end = self._run(name, last.lines if (alike + 1) % _REMINDER else ())
             if self.stop.is_set():
                 return
             if time.monotonic() - began >= LONGEST_PAUSE_SECONDS:
                 pause, end = self.first_pause, _End(end.code)
             alike = alike + 1 if end == last and 0 < len(end.lines) < _COMPARED_LINES else 0
             last = end
-            if alike == 0:
+            if alike % _REMINDER == 0:
                 self.say(f"{name} | ingest ended with exit code {end.code}; it starts again in {pause:.0f} s")
             elif alike == 1:
                 self.say(
                     f"{name} | ingest ended in the same way; it starts again, after {LONGEST_PAUSE_SECONDS:.0f} s at "
-                    "most, and the log shows only what changes"
+                    f"most, and the log shows an end that differs, or each {_REMINDER}th"
                 )
             if self.stop.wait(pause):
                 return
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
     def _run(self, name: str, known: Sequence[str]) -> _End:
-        """Run the pipeline's process to its end. The lines with which it begins are not shown where they are `known`,
-        from the process before it."""
+        """Run the pipeline's process to its end. The lines with which it begins are shown only once one differs from
+        those of the process before it, which are `known`."""
         with self._starting:  # no process starts once those that run have got SIGTERM
             if self.stop.is_set():
                 return _End()
@@ -99,9 +101,15 @@ class Supervisor:
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
         lines: list[str] = []
+        said = 0
         with process:
             for line in map(str.rstrip, process.stdout or ()):
-                lines = [*lines, line][:_COMPARED_LINES]
-                if len(lines) == _COMPARED_LINES or lines != list(known[: len(lines)]):
+                if len(lines) == _COMPARED_LINES:
                     self.say(f"{name} | {line}")
+                    continue
+                lines.append(line)
+                if said or len(lines) == _COMPARED_LINES or lines != list(known[: len(lines)]):
+                    for each in lines[said:]:
+                        self.say(f"{name} | {each}")
+                    said = len(lines)
         return _End(process.returncode, tuple(lines))

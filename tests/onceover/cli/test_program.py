@@ -186,4 +186,4 @@ def test_full_disk_below_the_answer_is_one_line(home: Path, words: list[str]) ->
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([ONCEOVER, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "the answer could not be written: No space left on device" in done.stderr
+    assert "No space left on device: the answer, or a file, could not be written whole" in done.stderr

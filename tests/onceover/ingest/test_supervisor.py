@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from onceover.ingest.supervisor import Supervisor
 
 UNTIL_SIGTERM = """
@@ -75,12 +77,24 @@ def test_supervisor_reports_ends_that_are_alike_once() -> None:
             )
         )
 
-    assert lines.count("changing | begun") == 1
+    changing = [line for line in lines if line.startswith("changing")]
+    begun = [changing[place - 1] for place, line in enumerate(changing) if "process" in line]
+    assert set(begun) == {"changing | begun"}, "what differs is shown with what comes before it"
     assert [line for line in lines if line.startswith("bad")] == [
         "bad | no such topic",
         "bad | ingest ended with exit code 1; it starts again in 0 s",
-        "bad | ingest ended in the same way; it starts again, after 60 s at most, and the log shows only what changes",
+        "bad | ingest ended in the same way; it starts again, after 60 s at most, and the log shows an end that "
+        "differs, or each 60th",
     ]
+
+
+def test_supervisor_repeats_an_end_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onceover.ingest.supervisor._REMINDER", 3)
+    with run_supervisor(["bad"]) as lines:
+        lines.wait_for(lambda said: said.count("bad | no such topic") >= 3)
+
+    assert sum("exit code 1" in line for line in lines) >= 2
+    assert sum("in the same way" in line for line in lines) == 1
 
 
 def test_supervisor_starts_a_pipeline_added_later() -> None:

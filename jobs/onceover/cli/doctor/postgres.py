@@ -68,7 +68,7 @@ def _check_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outc
         yield Outcome(name, "wrong", f"{finding.kind}: {text.what} {text.how} {steps}")
     for state, starts in (("blocked", blocked), ("certified, but raw is damaged", damaged)):
         if starts:
-            some = format_list([f"{start:%Y-%m-%dT%H:%MZ}" for start in starts], "window", 3)
+            some = format_list(map(registered.windowing.show, starts), "window", 3)
             yield Outcome(name, "wrong", f"{state}: {some}; `onceover explain {name} WINDOW` says why and what to do")
     if failed:
         yield Outcome(
