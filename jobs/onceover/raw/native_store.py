@@ -175,10 +175,13 @@ class NativeStore(HdfsStore):
         """Return whether HDFS lacks an intact copy of the file's end, or the file has none yet. The library leaves the
         block's generation stamp as it is: a DataNode that comes back with the copy of before would pass for right, and
         HDFS may cut the file to it. WebHDFS's client takes a new stamp. A DataNode that the NameNode gives up between
-        this question and the append is not seen."""
+        this question and the append is not seen. A server that does not know the question might lack one."""
         end = {"offset": max(status.length - 1, 0), "length": 1}
-        with wrap_errors(self._address):
-            found = self.get(f"{PREFIX}{quote(path)}", op="GETFILEBLOCKLOCATIONS", **end).json()
+        try:
+            with wrap_errors(self._address):
+                found = self.get(f"{PREFIX}{quote(path)}", op="GETFILEBLOCKLOCATIONS", **end).json()
+        except TerminalError:
+            return True
         blocks = found["BlockLocations"]["BlockLocation"]
         return not blocks or len(blocks[-1]["names"]) < (status.replication or 1)
 

@@ -6,6 +6,9 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partialmethod
+from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import pytest
@@ -16,6 +19,7 @@ from onceover.config.endpoints import address, locate_hdfs
 from onceover.errors import ConfigurationError, UnknownOutcomeError, UnreachableError
 from onceover.raw import hdfs
 from onceover.raw.hdfs_reading import HdfsReading
+from onceover.raw.hdfs_store import HdfsStore
 from onceover.raw.native_store import NativeStore, open_hdfs
 from onceover.raw.store import LeaseHeldError
 from onceover_local.stack import Stack
@@ -100,6 +104,21 @@ def test_append_whose_answer_is_lost_is_made_once(store: NativeStore, path: str)
     with Between(b"complete", "lose") as other, pytest.raises(UnknownOutcomeError, match=f"{len(SECOND)} bytes"):
         other.append(path, [SECOND])
     assert read(store, path, store.read_length(path) or 0) == FIRST + SECOND
+
+
+def test_append_goes_over_webhdfs_if_copies_are_unknown(
+    store: NativeStore, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NativeStore, "get", partialmethod(_refuse_question, NativeStore.get))
+    with patch.object(HdfsStore, "append", autospec=True, side_effect=HdfsStore.append) as append:
+        assert store.append(path, [SECOND]).start == len(FIRST)
+    append.assert_called_once()
+    assert store.read(path) == FIRST + SECOND
+
+
+def _refuse_question(store: NativeStore, get: Any, url: str, **query: Any) -> Any:
+    """Ask as a NameNode or a gateway of before Hadoop 3.3 takes it."""
+    return get(store, url, **(query | {"op": "ASKEDFOR"} if query["op"] == "GETFILEBLOCKLOCATIONS" else query))
 
 
 def test_append_that_was_not_opened_has_a_known_outcome(store: NativeStore, path: str) -> None:
