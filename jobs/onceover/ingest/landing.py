@@ -74,7 +74,7 @@ class Appending:
         The digests of a landing are those of the pieces that were sent. The first append that fails is the last one.
         """
         freeze_modules()
-        files = WindowFiles(self.address, self.layout)  # a session must not cross a fork
+        files: WindowFiles | None = None
         for window_ms, of_window in groupby(_list_pieces(pieces), key=lambda piece: piece.window_ms):
             if window_ms == SHARD_END:
                 yield _make_results([{"window_ms": window_ms, "text": piece.text.to_pybytes()} for piece in of_window])
@@ -85,6 +85,7 @@ class Appending:
             )  # fmt: skip
             tally = _Tally()
             try:
+                files = files or WindowFiles(self.address, self.layout)  # a session must not cross a fork
                 done = files.append(path, _stream(of_window, tally))
             except (TransientError, AccessDeniedError) as error:
                 held = error.path if isinstance(error, LeaseHeldError) else None
