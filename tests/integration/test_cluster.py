@@ -13,9 +13,10 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.integration.cluster_jobs import PATIENCE, Jobs, end_well, ingest_all, open_jobs, start_repair, wait_until
+from tests.integration.cluster_jobs import PATIENCE, end_well, ingest_all, start_repair, wait_until
 from tests.integration.compaction import spoil_rows
 from tests.integration.events import count_events, event, moment
+from tests.integration.job_fixtures import jobs, spark_session
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, minutes
 from tests.listening import LOOPBACKS, list_heard
@@ -31,6 +32,7 @@ from onceover_local.stack.part import get_json
 from onceover_local.stack.ports import LOOPBACK
 from onceover_local.stack.process import wait_for
 
+__all__ = ["jobs", "spark_session"]
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 WINDOWS = 6
 
@@ -41,17 +43,6 @@ def stack() -> Iterator[Stack]:
         environment.delenv("PYSPARK_SUBMIT_ARGS", raising=False)  # another module's session, without a cluster
         with embedded("spark", cluster=True) as found:
             yield found
-
-
-@pytest.fixture(scope="module")
-def spark_session() -> None:
-    """Return None: every job here has a driver of its own."""
-
-
-@pytest.fixture
-def jobs(tmp_path: Path) -> Iterator[Jobs]:
-    with open_jobs(tmp_path) as made:
-        yield made
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from tests.integration.cluster_jobs import Jobs, open_jobs
+from tests.integration.cluster_jobs import Jobs
 from tests.integration.foreign import METERS, PARTITIONS, PORTION, SOME, Town
 from tests.integration.ha_cluster import HaCluster, open_ha_cluster
+from tests.integration.job_fixtures import jobs, spark_session
 from tests.integration.job_runs import end_well, list_failed
 from tests.integration.lane import Lanes
 from tests.integration.secured_hdfs import shorten_tickets
@@ -16,6 +16,7 @@ from tests.integration.secured_hdfs import shorten_tickets
 from onceover.fault_points import RepairStep, Step
 from onceover_local.stack import Stack
 
+__all__ = ["jobs", "spark_session"]
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.largest]
 TICKET_SECONDS = 20
 
@@ -28,17 +29,6 @@ def cluster(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("KRB5_CONFIG", str(shorten_tickets(found.kdc, TICKET_SECONDS)))
             yield found
-
-
-@pytest.fixture(scope="module")
-def spark_session() -> None:
-    """Return None: each job has a Spark of its own, which dies with it."""
-
-
-@pytest.fixture
-def jobs(tmp_path: Path) -> Iterator[Jobs]:
-    with open_jobs(tmp_path) as made:
-        yield made
 
 
 def test_each_record_counts_once_with_tickets_and_failovers(lanes: Lanes, jobs: Jobs, cluster: HaCluster) -> None:

@@ -12,11 +12,12 @@ from tests.integration.cluster_jobs import PATIENCE, Jobs, end_well, ingest_all,
 from tests.integration.compaction import spoil_rows
 from tests.integration.events import count_events, event, moment
 from tests.integration.foreign import METERS, PARTITIONS, SOME, Town
+from tests.integration.job_fixtures import spark_session
 from tests.integration.job_runs import list_failed
 from tests.integration.lane import Lane, Lanes
 from tests.integration.planted_failures import count_certified, minutes
 from tests.integration.yarn_cluster import YarnCluster
-from tests.integration.yarn_fixtures import jobs, running, spark_session, yarn
+from tests.integration.yarn_fixtures import jobs, running, yarn
 from tests.listening import LOOPBACKS, list_heard
 from tests.spark_door import RPC_FAILURE, ask
 

@@ -15,10 +15,11 @@ import psutil
 import pytest
 from tests.airflow_home import name_airflow_home
 from tests.integration.cluster_jobs import Jobs
+from tests.integration.job_fixtures import spark_session
 from tests.integration.lane import Lanes
 from tests.integration.test_yarn import VALUES, WINDOWS, end_ingest, hold, land_spoiled, require_counted
 from tests.integration.yarn_cluster import YarnCluster
-from tests.integration.yarn_fixtures import jobs, running, spark_session, yarn
+from tests.integration.yarn_fixtures import jobs, running, yarn
 from tests.own_stack import ROOT
 from tests.programs import run_python
 

@@ -25,11 +25,6 @@ def yarn(running: YarnCluster) -> YarnCluster:
     return running
 
 
-@pytest.fixture(scope="module")
-def spark_session() -> None:
-    """Return None: every job here has a driver of its own."""
-
-
 @pytest.fixture
 def jobs(yarn: YarnCluster, tmp_path: Path) -> Iterator[Jobs]:
     with open_jobs(tmp_path) as made:

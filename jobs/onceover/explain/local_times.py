@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from onceover.model.window import format_moment, parse_moment
+from onceover.model.window import format_moment, join_times, parse_moment
 from onceover.model.windowing import Windowing
 
 if TYPE_CHECKING:
@@ -24,11 +24,15 @@ def add_local(windowing: Windowing, rows: Iterable[Mapping[str, Any]]) -> list[M
     ]
 
 
-def format_window(row: Mapping[str, Any]) -> str:
-    """Return the start of a row's `window`, and what the zone's clock shows then."""
-    start = row["window"]
-    text = format_moment(start) if isinstance(start, datetime) else str(start)
-    return f"{text} ({row['local']})" if row.get("local") else text
+def add_local_in(windowing: Windowing, result: Mapping[str, Any], *lists: str) -> dict[str, Any]:
+    """Return the result with these lists of it as `add_local` makes them."""
+    return {**result, **{name: add_local(windowing, result[name]) for name in lists}}
+
+
+def format_window(row: Mapping[str, Any], key: str = "window") -> str:
+    """Return the start of a row's window, and what the zone's clock shows then."""
+    start = row[key]
+    return join_times(format_moment(start) if isinstance(start, datetime) else str(start), row.get("local"))
 
 
 def name_source(windowing: Windowing, file: ExpiringFile) -> str:

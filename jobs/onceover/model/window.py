@@ -35,7 +35,12 @@ class Window:
     @property
     def shown(self) -> str:
         """The start, and what the zone's clock shows then."""
-        return f"{self} ({self.local})" if self.local else str(self)
+        return join_times(str(self), self.local)
+
+
+def join_times(start: str, local: str | None) -> str:
+    """Return a window's start as people see it: in UTC, then by the zone's clock, if the window has a zone."""
+    return f"{start} ({local})" if local else start
 
 
 def to_ms(moment: datetime) -> int:

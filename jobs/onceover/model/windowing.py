@@ -18,7 +18,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 
 from onceover.errors import UsageError
-from onceover.model.window import Window, WindowRange, format_moment, from_ms, parse_moment, to_ms
+from onceover.model.window import Window, WindowRange, format_moment, from_ms, join_times, parse_moment, to_ms
 
 DAY_MINUTES = 24 * 60
 FOREVER = 1 << 62
@@ -136,7 +136,7 @@ class Windowing:
 
     def show(self, start: datetime) -> str:
         """Return the start of a window as `Window.shown` does."""
-        return format_moment(start) + (f" ({self.describe_local(start)})" if self.zone else "")
+        return join_times(format_moment(start), self.describe_local(start))
 
     def read_clock(self, moment: datetime) -> datetime:
         """Return what the windows' clock shows at a moment, as if it were UTC."""

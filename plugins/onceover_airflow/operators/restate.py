@@ -7,7 +7,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from onceover.errors import TerminalError, UsageError
-from onceover.explain.local_times import add_local, format_window
+from onceover.explain.local_times import add_local_in, format_window
 from onceover.model.dag_run import DagRun
 from onceover.model.json_text import to_plain
 from onceover_airflow.operators.repair import name_bounds
@@ -53,8 +53,7 @@ class RestateOperator(SparkJobOperator):
         with self.open("restate") as opened:
             if audit_id is not None:
                 result = audit_service.require_result(opened, audit_id)
-                named = {key: add_local(windowing, result[key]) for key in ("rows", "refused")}
-                token = self._log_preview(name, {**result, **named})
+                token = self._log_preview(name, add_local_in(windowing, result, "rows", "refused"))
             if request.dry_run:
                 return {"pipeline": name, "dry_run": True, "request_id": None, "token": token}
             who, why = name_requester(run), request.reason or ""

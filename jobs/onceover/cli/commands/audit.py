@@ -11,7 +11,7 @@ from onceover.cli.output import Answer
 from onceover.cli.ranges import resolve_range_if_any
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
-from onceover.explain.local_times import add_local
+from onceover.explain.local_times import add_local_in
 
 
 @command(
@@ -33,7 +33,6 @@ def audit(pipeline: PipelineName, start: FromIfAny = None, end: ToIfAny = None) 
         )
         if audit_id is None:
             raise UsageError(f"pipeline {context.name} has not run yet; start it with `onceover ingest {context.name}`")
-        result = carry_out(context, audit_id)
-        rows = add_local(context.windowing, result["rows"])
-    value = {"pipeline": context.name, "audit_id": audit_id, **result, "rows": rows}
-    return Answer(value, describe(context.name, value), 0 if result["equal"] else FAILED)
+        result = add_local_in(context.windowing, carry_out(context, audit_id), "rows")
+    value = {"pipeline": context.name, "audit_id": audit_id, **result}
+    return Answer(value, describe(context.name, result), 0 if result["equal"] else FAILED)

@@ -18,7 +18,7 @@ from onceover.cli.repair_run import carry_out
 from onceover.context import open_pipeline
 from onceover.detection import detect as detecting
 from onceover.errors import UsageError
-from onceover.explain.local_times import add_local, format_window
+from onceover.explain.local_times import add_local_in, format_window
 from onceover.model.wording import pluralize
 from onceover.repair.restate import is_restated, restate_range
 
@@ -63,10 +63,7 @@ def restate(
         else:
             if plan is None:
                 result = preview(context, request_preview(context, window_range, get_user()))
-                result = {
-                    **result,
-                    **{each: add_local(context.windowing, result[each]) for each in ("rows", "refused")},
-                }
+                result = add_local_in(context.windowing, result, "rows", "refused")
                 if dry_run or result["token"] is None:
                     return Answer(result, _describe(result), FAILED if result["token"] is None else 0)
                 print_progress(f"{result['changing']} of {result['windows']} windows change")

@@ -15,10 +15,10 @@ from onceover.cli.root_warning import warn_of_foreign_root
 from onceover.context import PipelineContext, open_pipeline
 from onceover.detection.future_range import resolve_window
 from onceover.errors import UsageError
+from onceover.explain.local_times import format_window
 from onceover.ledger.landings import count_quarantined
 from onceover.ledger.windows import WindowState, count_by_state, find_last_start, list_windows
 from onceover.model.ticket import format_holder
-from onceover.model.window import format_moment
 from onceover.model.wording import pluralize
 
 _BEGINNING = "0001-01-01T00:00Z"
@@ -83,8 +83,9 @@ def describe(rows: Sequence[Mapping[str, Any]], counts: Mapping[WindowState, int
     """Yield the windows, and the number in each state: of all windows by these `counts`, else of the ones listed."""
     yield Table(
         rows,
-        ("window", _format_window), "state", ">records", ("certificate", _format_certificate),
-        (">tries", lambda row: row["tries"] or None), ("Kafka until", "log_until"),
+        ("window", lambda row: format_window(row, "window_start")), "state", ">records",
+        ("certificate", _format_certificate), (">tries", lambda row: row["tries"] or None),
+        ("Kafka until", "log_until"),
         ("taken by", lambda row: row["taken_by"] and format_holder(row["taken_by"], row["ticket"])),
         ("findings", lambda row: row["blocked_why"] or ", ".join(row["findings"]) or None),
         most=None, empty="no window matches",
@@ -95,11 +96,6 @@ def describe(rows: Sequence[Mapping[str, Any]], counts: Mapping[WindowState, int
     if number:
         listed = ", ".join(f"{count:,} {state}" for state, count in by_state.most_common())
         yield f"{pluralize(number, 'window')}: {listed}"
-
-
-def _format_window(row: Mapping[str, Any]) -> str:
-    start = format_moment(row["window_start"])
-    return f"{start} ({row['local']})" if row.get("local") else start
 
 
 def _format_certificate(row: Mapping[str, Any]) -> str | None:
