@@ -11,6 +11,7 @@ from pyarrow import csv
 
 from onceover.lines.escapes import UNESCAPES
 from onceover.lines.read import Lines
+from onceover.lines.views import view_stretches
 
 _TEXT = csv.ParseOptions(delimiter="\t", quote_char=False, escape_char=False, ignore_empty_lines=False)
 
@@ -43,15 +44,13 @@ def read_columns(lines: Lines, rows: np.ndarray, types: Mapping[str, pa.DataType
     return table
 
 
-def _copy(lines: Lines, rows: np.ndarray) -> bytes:
+def _copy(lines: Lines, rows: np.ndarray) -> bytearray:
     """Return the columns of these rows, each with a newline."""
-    start, end = lines.columns_start[rows], lines.columns_end[rows]
-    after = np.cumsum(end + 1 - start)
-    place = np.repeat((end + 1 - after).astype(np.int32), end + 1 - start)
-    place += np.arange(after[-1], dtype=np.int32)
-    copied = np.frombuffer(lines.data, np.uint8)[place]
-    copied[after - 1] = ord("\n")  # in place of the TAB before the hash
-    text: bytes = copied.tobytes()
+    start, after = lines.columns_start[rows], lines.columns_end[rows] + 1
+    joined = view_stretches(lines.data, start, after).cast(pa.binary()).buffers()[2]
+    ends = np.cumsum(after - start)
+    text = bytearray(memoryview(joined)[: ends[-1]])
+    np.frombuffer(text, np.uint8)[ends - 1] = ord("\n")  # in place of the TAB before the hash
     return text
 
 

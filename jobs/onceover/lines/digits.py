@@ -9,7 +9,7 @@ def parse_decimal(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers that rows (n x width) of at most 19 decimal digits write, and whether all are digits."""
     words = _make_words(digits)
     words ^= _repeat(ord("0"))
-    is_valid = _are_all((((words + _repeat(0x76)) | words) & _repeat(0x80)) == 0)
+    is_valid = are_all((((words + _repeat(0x76)) | words) & _repeat(0x80)) == 0)
     words = (words * np.uint64(10) + (words >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
     words = (words * np.uint64(100) + (words >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
     words = (words * np.uint64(10_000) + (words >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
@@ -22,7 +22,7 @@ def parse_hex(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     words = (written & _repeat(0x0F)) + ((written >> np.uint64(6)) & _repeat(1)) * np.uint64(9)
     is_letter = ((words + _repeat(6)) >> np.uint64(4)) & _repeat(1)
     again = words + _repeat(ord("0")) + is_letter * np.uint64(ord("a") - ord("9") - 1)
-    is_valid = _are_all((again == written) & ((words & _repeat(0xF0)) == 0))
+    is_valid = are_all((again == written) & ((words & _repeat(0xF0)) == 0))
     words = ((words << np.uint64(4)) | (words >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
     words = ((words << np.uint64(8)) | (words >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
     words = ((words << np.uint64(16)) | (words >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
@@ -42,7 +42,7 @@ def _repeat(octet: int) -> np.uint64:
     return np.uint64(octet * 0x0101010101010101)
 
 
-def _are_all(flags: np.ndarray) -> np.ndarray:
+def are_all(flags: np.ndarray) -> np.ndarray:
     """Return whether all flags of each row are true; by columns, for rows are short."""
     result: np.ndarray = flags[:, 0].copy()
     for column in flags.T[1:]:

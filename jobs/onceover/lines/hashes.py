@@ -11,26 +11,24 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 import xxhash
+
+from onceover.lines.views import view_stretches
 
 LINE_HASH: Final = xxhash.xxh3_64_intdigest
 CONTENT_HASH: Final = xxhash.xxh3_128_digest
 FEW: Final = 2000
-_HELD: Final = 12
 
 
 def hash_lines(data: memoryview, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Return the hash of each line's bytes `[start, end)` before the TAB of its hash (uint64). Each has more than 12
-    bytes."""
+    """Return the hash of each line's bytes `[start, end)` before the TAB of its hash (uint64)."""
     if len(start) <= FEW:
         return np.fromiter(map(LINE_HASH, _slice(data, start, end)), np.uint64, len(start))
     return _hash_column("xxh3_64", data, start, end)[0]
 
 
 def hash_contents(data: memoryview, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Return what each content `[start, end)` adds to a digest (n x 4, uint32): the parts of its hash. Each has more
-    than 12 bytes."""
+    """Return what each content `[start, end)` adds to a digest (n x 4, uint32): the parts of its hash."""
     if len(start) <= FEW:
         digests = b"".join(map(CONTENT_HASH, _slice(data, start, end)))
         return np.frombuffer(digests, ">u4").reshape(-1, 4).astype(np.uint32)
@@ -48,17 +46,6 @@ def _hash_column(name: str, data: memoryview, start: np.ndarray, end: np.ndarray
     import polars_hash
     from polars import DataFrame, UInt64, col
 
-    hashed = DataFrame({"": _view(data, start, end)}).select(getattr(polars_hash.col("").nchash, name)())
+    hashed = DataFrame({"": view_stretches(data, start, end)}).select(getattr(polars_hash.col("").nchash, name)())
     halves = [col("")] if name == "xxh3_64" else [col("") // 2**64, col("") % 2**64]
     return [hashed.select(half.cast(UInt64)).to_series().to_numpy() for half in halves]
-
-
-def _view(data: memoryview, start: np.ndarray, end: np.ndarray) -> pa.Array:
-    """Return a binary column without a copy: a view is a length, the first four bytes, a buffer and a place in it. One
-    of _HELD bytes and less would hold them itself."""
-    if (end - start).min() <= _HELD:
-        raise ValueError(f"bytes of at most {_HELD} are hashed one by one")
-    views = np.zeros((len(start), 4), np.uint32)
-    views[:, 0], views[:, 3] = end - start, start
-    views[:, 1] = np.lib.stride_tricks.sliding_window_view(np.frombuffer(data, np.uint8), 4)[start].view("<u4")[:, 0]
-    return pa.Array.from_buffers(pa.binary_view(), len(start), [None, pa.py_buffer(views), pa.py_buffer(data)])

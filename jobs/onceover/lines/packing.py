@@ -12,10 +12,11 @@ OPENING: Final = 256 * 1024
 
 
 def pack(sizes: Sequence[int], cores: int, most: int = TASK_BYTES, opening: int = OPENING) -> list[list[int]]:
-    """Return the places of the sizes, each in one task, in order. Tasks are about `most` bytes, or less where `cores`
-    would be idle; one larger size is a task of its own. The largest task comes first."""
+    """Return the places of the sizes, each in one task, in order. Tasks are at most about `most` bytes, and as many for
+    each core, so that none is idle at the end; one larger size is a task of its own. The largest task comes first."""
     weights = [size + opening for size in sizes]
-    tasks = min(len(weights), max(-(-sum(weights) // most), cores))
+    rounds = max(-(-sum(weights) // (most * cores)), 1)
+    tasks = min(len(weights), rounds * cores)
     loads = [(0, number) for number in range(tasks)]
     packed: list[list[int]] = [[] for _ in range(tasks)]
     for place in sorted(range(len(weights)), key=lambda each: (-weights[each], each)):

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
-from onceover.lines.digits import parse_decimal, parse_hex
+from onceover.lines.digits import are_all, parse_decimal, parse_hex
 from onceover.lines.hashes import hash_contents, hash_lines
 from onceover.lines.line_format import (
     CONTRACT,
@@ -22,6 +21,7 @@ from onceover.lines.line_format import (
     NO_LINE_EPOCH,
     PREFIX_BYTES,
 )
+from onceover.lines.views import gather
 
 _HASH_DIGITS = 16
 _EVENT_DIGITS, _EPOCH_DIGITS = len(NO_EVENT_TIME), len(NO_LINE_EPOCH)
@@ -80,13 +80,13 @@ def read(data: memoryview) -> Lines:
     framed &= tabs[first[rows] + 5] - tabs[first[rows] + 4] == 1 + _EPOCH_DIGITS
     rows, last = rows[framed], last[framed]
 
-    written, is_hash = parse_hex(_gather(octets, last + 1, _HASH_DIGITS))
+    written, is_hash = parse_hex(gather(data, last + 1, _HASH_DIGITS))
     proved = is_hash & (hash_lines(data, start[rows], last) == written)
     rows, last, written = rows[proved], last[proved], written[proved]
 
     tab = [tabs[first[rows] + number] for number in range(FIELDS_BEFORE_COLUMNS)]
-    prefix = _Prefix(_gather(octets, start[rows], PREFIX_BYTES))
-    fields = _gather(octets, tab[3] + 1, _EVENT_DIGITS + 1 + _EPOCH_DIGITS)
+    prefix = _Prefix(gather(data, start[rows], PREFIX_BYTES))
+    fields = gather(data, tab[3] + 1, _EVENT_DIGITS + 1 + _EPOCH_DIGITS)
     event_ms, is_event = _parse_known(fields[:, :_EVENT_DIGITS])
     leader_epoch, is_epoch = _parse_known(fields[:, _EVENT_DIGITS + 1 :])
     contract, contracts = _match_contracts(data, tab[5] + 1, tab[6])
@@ -154,20 +154,12 @@ def _find_lines(octets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     return start[filled], end[filled], places, first[filled], after[filled]
 
 
-def _gather(octets: np.ndarray, at: np.ndarray, width: int) -> np.ndarray:
-    """Return the `width` bytes from each position, which all lie in the buffer: n x `width`."""
-    if not len(at):
-        return np.empty((0, width), np.uint8)
-    gathered: np.ndarray = sliding_window_view(octets, width)[at]
-    return gathered
-
-
 def _parse_known(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers, -1 for nothing but dashes, and whether each is one of both."""
     numbers, is_number = parse_decimal(digits)
     if is_number.all():
         return numbers.view(np.int64), is_number
-    is_unknown = (digits == ord("-")).all(axis=1)
+    is_unknown = are_all(digits == ord("-"))
     return np.where(is_unknown, -1, numbers.view(np.int64)), np.asarray(is_number | is_unknown)
 
 
@@ -177,7 +169,7 @@ def _match_contracts(data: memoryview, start: np.ndarray, end: np.ndarray) -> tu
         return np.empty(0, np.int32), ()
     first = bytes(data[start[0] : min(end[0], start[0] + _LONGEST_CONTRACT)])
     if CONTRACT.fullmatch(first) and (end - start == len(first)).all():  # nearly always all lines have one contract
-        fields = _gather(np.frombuffer(data, np.uint8), start, len(first))
+        fields = gather(data, start, len(first))
         if (fields == np.frombuffer(first, np.uint8)).all():
             return np.zeros(len(start), np.int32), (first,)
     places: dict[bytes, int] = {}

@@ -16,7 +16,8 @@ _PARTITIONS_OF_SKETCHES = 32  # the text of a sketch is as long as that of twent
 def format_copy_lines(aggregated: DataFrame, names: Sequence[str]) -> Iterator[str]:
     """Yield a line a row, without its end: `window_ms` as a timestamptz, then the named columns.
 
-    The driver never holds more than one Spark partition of aggregated rows; those with sketches are cut smaller.
+    The driver never holds more than two Spark partitions of aggregated rows, of which one is made while the other is
+    used; those with sketches are cut smaller.
     """
     if any(isinstance(field.dataType, BinaryType) for field in aggregated.schema):
         aggregated = aggregated.repartition(_PARTITIONS_OF_SKETCHES)
@@ -26,7 +27,7 @@ def format_copy_lines(aggregated: DataFrame, names: Sequence[str]) -> Iterator[s
     )
     # Not DataFrame.toLocalIterator: Spark 4.2.0 starts its jobs after the end of their query, and so keeps the jobs and
     # all that they refer to until the driver ends: in ingest, a leak with each batch.
-    for row in text.rdd.toLocalIterator():
+    for row in text.rdd.toLocalIterator(prefetchPartitions=True):
         yield row.line
 
 

@@ -29,6 +29,7 @@ from onceover.lines.window_batch import FoldedBatch, fold_batch
 from onceover.model.window import format_moment, from_ms
 from onceover.raw.frozen_file import FrozenFiles
 from onceover.spark.line_columns import LineColumns
+from onceover.spark.python_worker import freeze_modules
 from onceover.spark.window_reading import LineReader, WindowFile, read_batches, read_units
 
 SUMMARY: Final = "__onceover_summary"  # no key or measure has that name
@@ -85,6 +86,7 @@ def run_tasks(
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 yield from run_files(FrozenFiles(address), pickle.loads(tasks[number]))
+        freeze_modules()  # Polars, too, which the first task imports
 
     return spark.range(0, len(packed), 1, len(packed)).mapInArrow(run_numbers, schema)
 

@@ -17,4 +17,5 @@ def freeze_modules() -> None:
     if not _frozen:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(50_000)  # a task holds many objects at once, and hardly makes garbage
         _frozen = True

@@ -19,6 +19,8 @@ from onceover.lines.window_batch import BatchPiece
 from onceover.raw.frozen_file import FrozenText
 
 T = TypeVar("T")
+BATCH: Final = 4 * CHUNK
+"""Bytes of text that are folded together: more do not come cheaper, and memory holds their lines without VALUE."""
 _EXPANSION: Final = 8  # bytes of text for a byte of a compacted file, about
 
 
@@ -46,12 +48,12 @@ class LineReader(Protocol):
     def read_lines(self, path: str, length: int, chunk: int) -> Generator[memoryview, None, None]: ...
 
 
-def cut_batches(files: Sequence[WindowFile], chunk: int = CHUNK) -> Iterator[list[WindowFile]]:
-    """Yield the files in order, as many together as weigh `chunk` bytes; one that weighs more is alone."""
+def cut_batches(files: Sequence[WindowFile], size: int = BATCH) -> Iterator[list[WindowFile]]:
+    """Yield the files in order, as many together as weigh `size` bytes; one that weighs more is alone."""
     batch: list[WindowFile] = []
     weight = 0
     for file in files:
-        if batch and weight + file.weight > chunk:
+        if batch and weight + file.weight > size:
             yield batch
             batch, weight = [], 0
         batch.append(file)
@@ -61,7 +63,7 @@ def cut_batches(files: Sequence[WindowFile], chunk: int = CHUNK) -> Iterator[lis
 
 
 def read_batches(
-    reader: LineReader, files: Sequence[WindowFile], failures: dict[int, str], chunk: int = CHUNK
+    reader: LineReader, files: Sequence[WindowFile], failures: dict[int, str], chunk: int = CHUNK, size: int = BATCH
 ) -> Generator[tuple[list[WindowFile], Iterator[BatchPiece]], None, None]:
     """Yield each batch with its pieces, which are read before the next batch; a thread reads one piece ahead. A window
     that cannot be read is in the failures, by its start in ms, once the next batch comes; lines of it may come."""
@@ -71,7 +73,7 @@ def read_batches(
             yield number, None
             yield from ((number, piece) for piece in read_together(reader, batch, failures, chunk))
 
-    batches = list(cut_batches(files, chunk))
+    batches = list(cut_batches(files, size))
     with closing(_read_ahead(read_all())) as read:
         for number, pieces in groupby(read, itemgetter(0)):
             yield batches[number], (piece for _, piece in pieces if piece is not None)

@@ -20,15 +20,9 @@ def test_arrays_of_hashes_have_each_in_its_row(rows: int) -> None:
     random = np.random.default_rng(1)
     data = memoryview(random.bytes(200_000))
     start = random.integers(0, 100_000, rows)
-    end = start + random.integers(13, 600, rows)
+    end = start + random.integers(0, 600, rows)
     texts = [data[a:b] for a, b in zip(start.tolist(), end.tolist(), strict=True)]
     assert hash_lines(data, start, end).tolist() == list(map(LINE_HASH, texts))
     parts = hash_contents(data, start, end)
     assert parts.shape == (rows, 4)
     assert [b"".join(int(part).to_bytes(4) for part in row) for row in parts] == list(map(CONTENT_HASH, texts))
-
-
-def test_bytes_that_a_view_would_hold_itself_are_refused() -> None:
-    start = np.zeros(FEW + 1, np.int64)
-    with pytest.raises(ValueError, match="at most 12"):
-        hash_lines(memoryview(bytes(100)), start, start + 12)

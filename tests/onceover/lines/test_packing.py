@@ -31,6 +31,10 @@ def test_few_windows_are_a_task_each_and_many_share_one() -> None:
     assert len(pack([TASK_BYTES // 4] * 400, 2)) == 100 * (TASK_BYTES // 4 + OPENING) // (TASK_BYTES // 4) + 1
 
 
+def test_each_core_has_as_many_tasks() -> None:
+    assert [len(pack([TASK_BYTES // 8] * count, 4)) for count in (3, 30, 40, 70)] == [3, 4, 8, 12]
+
+
 def test_many_empty_files_are_spread_over_tasks() -> None:
     tasks = pack([0] * 10_000, 2)
     assert {len(task) for task in tasks} <= {250, 256}

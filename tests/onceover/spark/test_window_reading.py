@@ -58,7 +58,7 @@ def test_pieces_hold_the_lines_of_each_window_in_order(seed: int) -> None:
     failures: dict[int, str] = {}
     found: dict[tuple[int, bool], list[bytes]] = {}
     windows: list[int] = []
-    for batch, pieces in read_batches(Files(texts, "/3"), files, failures, CHUNK):
+    for batch, pieces in read_batches(Files(texts, "/3"), files, failures, CHUNK, CHUNK):
         for piece in pieces:
             assert len(piece.text) <= CHUNK + 120
             for number, text in _split(piece):
@@ -73,7 +73,7 @@ def test_pieces_hold_the_lines_of_each_window_in_order(seed: int) -> None:
         assert found.get((n, True), []) == wanted
 
 
-def test_batches_have_the_weight_of_a_chunk_or_one_file() -> None:
+def test_batches_have_the_given_weight_or_one_file() -> None:
     weights = [100, 200, 1, 500, 0, 300, 299, 0, 2]
     files = [WindowFile(n, f"/{n}", weight, ACCOUNTS) for n, weight in enumerate(weights)]
     batches = [[file.length for file in batch] for batch in cut_batches(files, CHUNK)]
@@ -90,7 +90,7 @@ def test_next_piece_is_read_while_one_is_folded() -> None:
             opened[path].set()
             yield from super().read_lines(path, length, chunk)
 
-    read = read_batches(Reader(texts, ""), files, {}, CHUNK)
+    read = read_batches(Reader(texts, ""), files, {}, CHUNK, CHUNK)
     _, pieces = next(read)
     assert len(list(pieces)) == 1
     next(read)
