@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -24,6 +25,14 @@ class PrintableFormatter(logging.Formatter):
         return "\n".join(map(escape, super().formatException(ei).split("\n")))
 
 
+def open_closed_streams() -> None:
+    """Open /dev/null in place of each standard stream that the shell has closed: else the next file or connection would
+    be in its place, and the output of other programs would go there."""
+    for name in ("stdin", "stdout", "stderr"):  # in this order, each gets its own number
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115 - as long as the process
+
+
 def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
     """Return the parser of the command line of `jobs/NAME.py`, with the option that all of them have."""
     parser = argparse.ArgumentParser(prog=f"{name}.py", description=description)
@@ -36,6 +45,7 @@ def run(name: str, main: Callable[[Sequence[str]], object]) -> NoReturn:
 
     SIGTERM and Ctrl-C unwind the stack, so that `main` releases its resources, and exit with 143 and 130.
     """
+    open_closed_streams()
     handler = logging.StreamHandler()
     handler.setFormatter(PrintableFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

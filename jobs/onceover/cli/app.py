@@ -18,6 +18,7 @@ from onceover.cli.commands import ledger, pipelines
 from onceover.cli.exit_codes import FAILED, format_epilog
 from onceover.cli.lazy import list_commands
 from onceover.cli.output import print_error
+from onceover.entrypoint import open_closed_streams
 from onceover.errors import OnceoverError
 
 # The purpose of commands, in the order in which `onceover --help` lists them.
@@ -44,6 +45,7 @@ class Program(TyperGroup):
         self.commands.update((str(group.name), group) for group in groups)
 
     def main(self, *arguments: Any, **named: Any) -> NoReturn:
+        open_closed_streams()
         try:
             code = super().main(*arguments, **{**named, "standalone_mode": False})
         except OnceoverError as error:

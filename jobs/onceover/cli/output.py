@@ -7,6 +7,7 @@ read as markup, and no control character in it reaches a terminal.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -137,7 +138,7 @@ def get_stderr() -> Console:
 
 def print_progress(text: str) -> None:
     """Print a line of progress to stderr: stdout holds results only."""
-    get_stderr().print(escape(text), style="dim", soft_wrap=True)
+    _print_aside(Text(escape(text), style="dim"))
 
 
 class Occasionally:
@@ -154,8 +155,14 @@ class Occasionally:
 
 def print_error(message: str) -> None:
     """Print an error as one line on stderr, whatever the message holds."""
-    line = Text.assemble(("onceover: ", "bold red"), escape(" ".join(message.split())))
-    get_stderr().print(line, soft_wrap=True)
+    _print_aside(Text.assemble(("onceover: ", "bold red"), escape(" ".join(message.split()))))
+
+
+def _print_aside(line: Text) -> None:
+    try:
+        get_stderr().print(line, soft_wrap=True)
+    except OSError:  # what is written beside the answer must not end the work: a full disk, a pipe without a reader
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _to_safe(part: RenderableType) -> RenderableType:

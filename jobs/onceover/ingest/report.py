@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +11,8 @@ from onceover.model.batch import Landing
 from onceover.model.hidden_offsets import HiddenOffsets
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import format_moment
+
+log = logging.getLogger("onceover")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,10 @@ def make_reporter(pipeline: str, hear: Callable[[Progress], None] = lambda _: No
         if progress.batch_id is None and text == last_idle:
             return
         last_idle = text if progress.batch_id is None else None
-        print(f"{pipeline} {text}", flush=True)
+        try:
+            print(f"{pipeline} {text}", flush=True)
+        except OSError as error:  # records are landed all the same: a full disk of logs, a pipe without a reader
+            log.warning("a line of progress could not be written: %s", error)
         if progress.batch_id is not None:
             hear(progress)
 

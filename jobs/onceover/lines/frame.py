@@ -27,6 +27,7 @@ from onceover.lines.line_format import (
 )
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+_FOUR_DIGITS = np.array([b"%04d" % number for number in range(10_000)]).view("V4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +86,17 @@ def hash_content(content: pa.Array) -> np.ndarray:
 
 def format_digits(numbers: np.ndarray, width: int) -> np.ndarray:
     """Return the decimal digits of numbers that are not negative, zero-padded, as ASCII: n x `width`."""
-    digits = np.empty((len(numbers), width), np.uint8)
+    fours = np.empty((len(numbers), -(-width // 4)), _FOUR_DIGITS.dtype)
     rest = numbers.astype(np.uint64)
-    for place in range(width - 1, -1, -1):
-        rest, digits[:, place] = np.divmod(rest, np.uint64(10))
-    if rest.any():
+    for place in range(fours.shape[1] - 1, -1, -1):
+        more = rest // np.uint64(10_000)
+        fours[:, place] = _FOUR_DIGITS[rest - more * np.uint64(10_000)]
+        rest = more
+    digits = fours.view(np.uint8)
+    missing = digits.shape[1] - width
+    if rest.any() or (digits[:, :missing] != ord("0")).any():
         raise UsageError(f"{numbers.max()} is wider than {width} digits")
-    return digits + np.uint8(ord("0"))
+    return digits[:, missing:]
 
 
 def _format_prefix(records: pa.RecordBatch, generation: str) -> pa.Array:

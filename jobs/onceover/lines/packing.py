@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Sequence
 from typing import Final
 
-TASK_BYTES: Final = 64 * 1024 * 1024
+TASK_BYTES: Final = 128 * 1024 * 1024
 OPENING: Final = 256 * 1024
 """Bytes that could be read while a file is opened."""
 

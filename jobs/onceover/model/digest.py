@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import add, sub
 
 from onceover.errors import UsageError
 
@@ -36,11 +37,11 @@ class Digest:
             raise UsageError(f"digest {self.as_tuple()} has a part outside 0..2^63-1, which no set of records has")
 
     def __add__(self, other: Digest) -> Digest:
-        return Digest(*(a + b for a, b in zip(self.as_tuple(), other.as_tuple(), strict=True)))
+        return Digest(*map(add, self.as_tuple(), other.as_tuple()))
 
     def __sub__(self, part: Digest) -> Digest:
         """Return the digest of a whole without that part. Raise UsageError if it is not a part."""
-        return Digest(*(a - b for a, b in zip(self.as_tuple(), part.as_tuple(), strict=True)))
+        return Digest(*map(sub, self.as_tuple(), part.as_tuple()))
 
     def as_tuple(self) -> tuple[int, int, int, int, int]:
         return (self.records, self.high1, self.low1, self.high2, self.low2)

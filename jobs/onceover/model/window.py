@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from onceover.errors import UsageError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_WRITTEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)")
+_WRITTEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]([01]\d|2[0-3]):?[0-5]\d)")
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -82,11 +82,11 @@ def run_tasks(
     planned = spark.sparkContext.broadcast((tasks, run))  # each worker takes its own tasks apart
 
     def run_numbers(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_modules()
         tasks, run_files = planned.value
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 yield from run_files(FrozenFiles(address), pickle.loads(tasks[number]))
-        freeze_modules()  # Polars, too, which the first task imports
 
     return spark.range(0, len(packed), 1, len(packed)).mapInArrow(run_numbers, schema)
 

@@ -122,9 +122,13 @@ class Kdc:
         make_secret(self._place.local / "secrets", "hdfs-http")
         for file in ("core-site.xml", "hdfs-site.xml"):  # clients want either, and take any setting from both
             write_whole(self.folder / "client" / file, format_hadoop_xml(self.make_settings()))
-        os.environ.update(self.list_variables())
+        self.log_in()
         lines = (f"export {name}={value}\n" for name, value in self.list_variables().items())
         write_whole(self.environment_file, "".join(lines))
+
+    def log_in(self) -> None:
+        """Let this process, and all that it starts, be the first user."""
+        os.environ.update(self.list_variables())
 
     def get_address(self) -> str:
         return f"{LOOPBACK}:{self._place.ports['kdc']}"

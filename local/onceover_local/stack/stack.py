@@ -38,8 +38,8 @@ class Stack:
     and be killed at any time: the next call continues from the actual state.
 
     A `cluster` has three DataNodes, which keep each block twice, and standalone Spark with two workers, which runs
-    Airflow's and all other jobs. With `kerberos`, HDFS asks for tickets, and this process, and all that it starts, has
-    the environment that gives it one. A folder that was either once remains so.
+    Airflow's and all other jobs. With `kerberos`, HDFS asks for tickets, and a process that changes the stack or lists
+    its parts has the environment that gives it one from then on. A folder that was either once remains so.
     """
 
     def __init__(self, local: Path | None = None, *, cluster: bool = False, kerberos: bool = False) -> None:
@@ -50,8 +50,6 @@ class Stack:
         self._ports = place.ports
         is_secured = kerberos or (self.local / "kerberos").exists()
         self.kdc = Kdc(place) if is_secured else None
-        if self.kdc is not None:
-            os.environ.update(self.kdc.list_variables())
         self._waves = make_waves(place, is_cluster=self._is_cluster, kdc=self.kdc)
         self._stopping = threading.Event()
         self._lock: int | None = None
@@ -109,6 +107,8 @@ class Stack:
 
     def list_statuses(self) -> list[PartStatus]:
         """Return every part's status, in the order in which they start; of those by name, only started ones."""
+        if self.kdc is not None:
+            self.kdc.log_in()
         with ThreadPoolExecutor(8) as pool:
             statuses = list(pool.map(lambda pair: self._read_status(*pair), self._list_by_group()))
         return [each for each in statuses if each.group in self.groups or each.state != "down"]
@@ -225,9 +225,8 @@ class Stack:
     def _require_known(self, groups: Collection[str]) -> None:
         if unknown := sorted(set(groups) - set(self._waves)):
             more = "" if self._is_cluster else ", and spark on a cluster (`onceover stack up --cluster`)"
-            raise UsageError(
-                f"the stack has no part {', '.join(unknown)}; its parts are {', '.join(self._waves)}{more}"
-            )
+            what = f"the stack has no part {', '.join(unknown)}; its parts are"
+            raise UsageError(f"{what} {', '.join(self._waves)}{more}")
 
     def _require_wanted(self) -> None:
         if self._stopping.is_set():
@@ -262,9 +261,8 @@ class Stack:
         else:
             state = "up" if part.is_ready() else "unready"
         settled = set(part.ports) <= self._ports.read_all().keys()
-        return PartStatus(
-            part.name, group, state, pid, part.get_address() if settled and part.ports else "", part.process.log
-        )
+        address = part.get_address() if settled and part.ports else ""
+        return PartStatus(part.name, group, state, pid, address, part.process.log)
 
     def _write_endpoints(self) -> None:
         """Write the addresses of started parts; a part that died keeps its address, where it will start again."""
@@ -289,6 +287,8 @@ class Stack:
     @contextmanager
     def _hold_lock(self, say: Say = lambda part, what: None) -> Iterator[None]:
         self.local.mkdir(parents=True, exist_ok=True)
+        if self.kdc is not None:
+            self.kdc.log_in()
         with (self.local / "stack.lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

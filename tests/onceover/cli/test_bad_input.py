@@ -23,6 +23,7 @@ CASES = [
     (("explain", "things", "today"), "'today' is not a time with its zone"),
     (("explain", "things", "2013-13-01T05:00Z"), "is not a time"),
     (("explain", "things", "2013-01-01T05:00"), "is not a time with its zone"),
+    (("explain", "things", "2013-01-01T05:00+24:00"), "is not a time with its zone"),
     (("explain", "things", "2013-01-01T05:30Z"), "the one that holds it starts at 2013-01-01T05:00Z"),
     (("explain", "things", "2999-01-01T05:00Z"), "in the future"),
     (("explain", "things", "2013-01-01T05:00Z'; DROP TABLE x; --"), "is not a time"),

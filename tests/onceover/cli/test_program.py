@@ -187,3 +187,15 @@ def test_full_disk_below_the_answer_is_one_line(home: Path, words: list[str]) ->
         done = subprocess.run([ONCEOVER, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "No space left on device: the answer, or a file, could not be written whole" in done.stderr
+
+
+def test_full_disk_beside_the_answer_does_not_end_the_command(home: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([ONCEOVER, "windows", "none"], stdout=subprocess.PIPE, stderr=full, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+@pytest.mark.parametrize(("words", "code"), [("pipelines list >&-", 0), ("windows none >&- 2>&-", 2)])
+def test_closed_streams_are_as_if_nobody_reads_them(home: Path, words: str, code: int) -> None:
+    done = subprocess.run(["bash", "-c", f"exec {ONCEOVER} {words}"], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
