@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 
 from onceover.context import open_pipeline
-from onceover.entrypoint import make_parser, run
+from onceover.entrypoint import drop_unwritten, make_parser, run
 from onceover.errors import BusyError, HungSparkError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.job import build_driver, open_source
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> None:
         if stop.is_set() or UNDER_SUBMIT in os.environ:
             raise
         log.error("%s; ingest starts again", error)
-        sys.stdout.flush()
+        drop_unwritten(sys.stdout)
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from onceover.errors import OnceoverError
 from onceover.printable import escape
@@ -26,11 +26,21 @@ class PrintableFormatter(logging.Formatter):
 
 
 def open_closed_streams() -> None:
-    """Open /dev/null in place of each standard stream that the shell has closed: else the next file or connection would
-    be in its place, and the output of other programs would go there."""
+    """Open /dev/null in place of each standard stream that the shell has closed, for programs that this one starts,
+    too: else the next file or connection would be in its place, and their output would go there."""
     for name in ("stdin", "stdout", "stderr"):  # in this order, each gets its own number
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115 - as long as the process
+            stream = open(os.devnull, "r+", errors="backslashreplace")  # noqa: SIM115 - as long as the process
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
+
+
+def drop_unwritten(stream: TextIO) -> None:
+    """Drop what the stream cannot write: Python would try again as it ends, and exit with 120."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
@@ -60,4 +70,6 @@ def run(name: str, main: Callable[[Sequence[str]], object]) -> NoReturn:
         print(escape(f"{name}: {error}"), file=sys.stderr)
         sys.exit(error.exit_code)
     finally:
+        for stream in (sys.stdout, sys.stderr):
+            drop_unwritten(stream)
         gc.freeze()  # as the command line

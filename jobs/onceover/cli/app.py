@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from importlib.metadata import entry_points
 from typing import Annotated, Any, Final, NoReturn
@@ -18,7 +17,7 @@ from onceover.cli.commands import ledger, pipelines
 from onceover.cli.exit_codes import FAILED, format_epilog
 from onceover.cli.lazy import list_commands
 from onceover.cli.output import print_error
-from onceover.entrypoint import open_closed_streams
+from onceover.entrypoint import drop_unwritten, open_closed_streams
 from onceover.errors import OnceoverError
 
 # The purpose of commands, in the order in which `onceover --help` lists them.
@@ -57,10 +56,12 @@ class Program(TyperGroup):
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes what is left as it ends
+            drop_unwritten(sys.stdout)
             what = error.filename or "the answer, or a file,"
             print_error(f"{error.strerror}: {what} could not be written whole; what the command did before stays done")
             sys.exit(FAILED)
+        finally:
+            drop_unwritten(sys.stderr)
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -7,10 +7,10 @@ read as markup, and no control character in it reaches a terminal.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TextIO
@@ -133,7 +133,7 @@ def print_answer(answer: Answer, as_json: bool) -> None:
 
 
 def get_stderr() -> Console:
-    return _make_console(sys.stderr)
+    return _make_console(sys.stderr, _Stderr)
 
 
 def print_progress(text: str) -> None:
@@ -159,10 +159,8 @@ def print_error(message: str) -> None:
 
 
 def _print_aside(line: Text) -> None:
-    try:
+    with suppress(OSError):  # a full disk, or a pipe without a reader, must not end the work
         get_stderr().print(line, soft_wrap=True)
-    except OSError:  # what is written beside the answer must not end the work: a full disk, a pipe without a reader
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _to_safe(part: RenderableType) -> RenderableType:
@@ -187,7 +185,12 @@ def _format_cell(value: object, heading: str) -> Text:
     return Text(text, style=STYLES.get(text, "") if heading in _COLOURED else "")
 
 
-def _make_console(stream: TextIO) -> Console:
+class _Stderr(Console):
+    def on_broken_pipe(self) -> None:
+        raise  # what rich has caught, which would end the process
+
+
+def _make_console(stream: TextIO, kind: type[Console] = Console) -> Console:
     # Without a terminal, rich would cut rows to the width of another stream's terminal.
     width = None if stream.isatty() else _UNWRAPPED
-    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    return kind(file=stream, width=width, highlight=False, markup=False, emoji=False)

@@ -45,9 +45,10 @@ def make_reporter(pipeline: str, hear: Callable[[Progress], None] = lambda _: No
     """Return a reporter that prints each batch, and an idle turn only when its line has changed; `hear` gets each
     batch after that."""
     last_idle: str | None = None
+    refused = ""
 
     def report(progress: Progress) -> None:
-        nonlocal last_idle
+        nonlocal last_idle, refused
         text = format_progress(progress)
         if progress.batch_id is None and text == last_idle:
             return
@@ -55,7 +56,9 @@ def make_reporter(pipeline: str, hear: Callable[[Progress], None] = lambda _: No
         try:
             print(f"{pipeline} {text}", flush=True)
         except OSError as error:  # records are landed all the same: a full disk of logs, a pipe without a reader
-            log.warning("a line of progress could not be written: %s", error)
+            if str(error) != refused:
+                log.warning("lines of progress cannot be written: %s; ingest goes on without", error)
+            refused = str(error)
         if progress.batch_id is not None:
             hear(progress)
 

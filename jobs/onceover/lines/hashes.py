@@ -21,14 +21,15 @@ FEW: Final = 2000
 
 
 def hash_lines(data: memoryview, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Return the hash of each line's bytes `[start, end)` before the TAB of its hash (uint64)."""
+    """Return the hash of each line's bytes `[start, end)` before the TAB of its hash (uint64); see `view_stretches`."""
     if len(start) <= FEW:
         return np.fromiter(map(LINE_HASH, _slice(data, start, end)), np.uint64, len(start))
     return _hash_column("xxh3_64", data, start, end)[0]
 
 
 def hash_contents(data: memoryview, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Return what each content `[start, end)` adds to a digest (n x 4, uint32): the parts of its hash."""
+    """Return what each content `[start, end)` adds to a digest (n x 4, uint32): the parts of its hash. See
+    `view_stretches`."""
     if len(start) <= FEW:
         digests = b"".join(map(CONTENT_HASH, _slice(data, start, end)))
         return np.frombuffer(digests, ">u4").reshape(-1, 4).astype(np.uint32)

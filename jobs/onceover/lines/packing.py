@@ -12,8 +12,9 @@ OPENING: Final = 256 * 1024
 
 
 def pack(sizes: Sequence[int], cores: int, most: int = TASK_BYTES, opening: int = OPENING) -> list[list[int]]:
-    """Return the places of the sizes, each in one task, in order. Tasks are at most about `most` bytes, and as many for
-    each core, so that none is idle at the end; one larger size is a task of its own. The largest task comes first."""
+    """Return the places of the sizes, each in one task, in order. Tasks have `most` bytes on average at most, and each
+    core gets as many, so that none is idle at the end; one larger size is a task of its own. The largest comes
+    first."""
     weights = [size + opening for size in sizes]
     rounds = max(-(-sum(weights) // (most * cores)), 1)
     tasks = min(len(weights), rounds * cores)

@@ -29,7 +29,7 @@ from onceover.raw.failover import NOT_SERVING, NameNodeSession, split_asked
 from onceover.raw.kerberos import TicketAuth, read_ticket, uses_kerberos
 
 T = TypeVar("T")
-logging.getLogger("hdfs.client").setLevel(logging.CRITICAL)  # it logs a refused login's empty answer, which we report
+logging.getLogger("hdfs.client").addFilter(lambda record: bool(record.msg))  # a refused login's empty answer
 TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
 PREFIX = "/webhdfs/v1"
 FILE_MODE, FOLDER_MODE = "664", "775"

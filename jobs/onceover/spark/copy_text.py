@@ -17,7 +17,7 @@ def format_copy_lines(aggregated: DataFrame, names: Sequence[str]) -> Iterator[s
     """Yield a line a row, without its end: `window_ms` as a timestamptz, then the named columns.
 
     The driver never holds more than two Spark partitions of aggregated rows, of which one is made while the other is
-    used; those with sketches are cut smaller.
+    used; those with sketches are cut smaller. Who stops early leaves one partition to be made.
     """
     if any(isinstance(field.dataType, BinaryType) for field in aggregated.schema):
         aggregated = aggregated.repartition(_PARTITIONS_OF_SKETCHES)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -189,10 +190,23 @@ def test_full_disk_below_the_answer_is_one_line(home: Path, words: list[str]) ->
     assert "No space left on device: the answer, or a file, could not be written whole" in done.stderr
 
 
-def test_full_disk_beside_the_answer_does_not_end_the_command(home: Path) -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run([ONCEOVER, "windows", "none"], stdout=subprocess.PIPE, stderr=full, check=False)
-    assert (done.returncode, done.stdout) == (2, b"")
+@pytest.mark.parametrize("stderr", ["2>/dev/full", "2> >(true)"])
+def test_what_is_said_beside_the_answer_may_be_lost(home: Path, stderr: str) -> None:
+    """Of a shell that buffers, as most do: what is left would else be written once more as Python ends."""
+    program = (
+        "import time; from onceover.cli.app import app; from onceover.cli.output import print_error, print_progress; "
+        "time.sleep(0.2); print_progress('a'); print_error('b'); app(['pipelines', 'list', '--json'])"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        ["bash", "-c", f'{sys.executable} -c "{program}" {stderr}'],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert [each["name"] for each in json.loads(done.stdout)["pipelines"]] == ["things"]
 
 
 @pytest.mark.parametrize(("words", "code"), [("pipelines list >&-", 0), ("windows none >&- 2>&-", 2)])

@@ -24,4 +24,4 @@ def test_line_that_cannot_be_written_ends_nothing(
     for batch in (1, 2):
         report(Progress(batch, 1, 0, 1, 0.0, 0.0, {}, None, False, 0))
     assert [progress.batch_id for progress in heard] == [1, 2]
-    assert caplog.text.count("a line of progress could not be written: [Errno 28] No space left on device") == 2
+    assert caplog.text.count("lines of progress cannot be written: [Errno 28] No space left on device") == 1

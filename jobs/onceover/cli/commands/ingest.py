@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -53,4 +54,9 @@ def _supervise() -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    Supervisor(names, lambda name: make_command("ingest.py", "--pipeline", name), typer.echo, stop).run()
+    Supervisor(names, lambda name: make_command("ingest.py", "--pipeline", name), _say, stop).run()
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):  # a full disk of logs, a pipe without a reader: what a pipeline says must not stop it
+        typer.echo(line)
