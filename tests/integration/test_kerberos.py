@@ -187,6 +187,18 @@ def test_host_that_kerberos_does_not_know_is_named(secured: Stack, monkeypatch: 
     assert "let ONCEOVER_WEBHDFS name localhost as Kerberos does" in line
 
 
+@pytest.mark.parametrize("locate", [locate_hdfs, lambda: address("webhdfs")], ids=["hdfs", "webhdfs"])
+def test_process_without_a_login_is_asked_for_one(
+    secured: Stack, monkeypatch: pytest.MonkeyPatch, locate: Callable[[], str]
+) -> None:
+    where = locate()
+    monkeypatch.setenv("ONCEOVER_HDFS_AUTH", "simple")
+    monkeypatch.delenv("HADOOP_CONF_DIR")
+    error, line = describe(lambda: open_hdfs(where).read_length("/none"))
+    assert error is ConfigurationError
+    assert line.endswith("asks for a login; set ONCEOVER_HDFS_AUTH=kerberos")
+
+
 def test_doctor_names_the_principal_and_its_tickets_end(
     secured: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,9 @@ import numpy as np
 def parse_decimal(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers that rows (n x width) of at most 19 decimal digits write, and whether all are digits."""
     words = _make_words(digits)
-    words ^= _repeat(ord("0"))
+    while words.shape[1] > 1 and (words[:, 0] == _repeat(ord("0"))).all():
+        words = words[:, 1:]  # few numbers have all of their digits
+    words = words ^ _repeat(ord("0"))
     is_valid = are_all((((words + _repeat(0x76)) | words) & _repeat(0x80)) == 0)
     words = (words * np.uint64(10) + (words >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
     words = (words * np.uint64(100) + (words >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)

@@ -74,17 +74,16 @@ def read(data: memoryview) -> Lines:
     start, end, tabs, first, after = _find_lines(octets)
 
     rows = np.flatnonzero(after - first >= FIELDS_BEFORE_COLUMNS)
-    last = tabs[after[rows] - 1]
-    framed = (tabs[first[rows]] - start[rows] == PREFIX_BYTES) & (end[rows] - last == 1 + _HASH_DIGITS)
-    framed &= tabs[first[rows] + 4] - tabs[first[rows] + 3] == 1 + _EVENT_DIGITS
-    framed &= tabs[first[rows] + 5] - tabs[first[rows] + 4] == 1 + _EPOCH_DIGITS
-    rows, last = rows[framed], last[framed]
+    begin, last = first[rows], tabs[after[rows] - 1]
+    tab = [tabs[begin + number] for number in range(FIELDS_BEFORE_COLUMNS)]
+    framed = (tab[0] - start[rows] == PREFIX_BYTES) & (end[rows] - last == 1 + _HASH_DIGITS)
+    framed &= (tab[4] - tab[3] == 1 + _EVENT_DIGITS) & (tab[5] - tab[4] == 1 + _EPOCH_DIGITS)
+    rows, last, *tab = _take(framed, rows, last, *tab)
 
     written, is_hash = parse_hex(gather(data, last + 1, _HASH_DIGITS))
     proved = is_hash & (hash_lines(data, start[rows], last) == written)
-    rows, last, written = rows[proved], last[proved], written[proved]
+    rows, last, written, *tab = _take(proved, rows, last, written, *tab)
 
-    tab = [tabs[first[rows] + number] for number in range(FIELDS_BEFORE_COLUMNS)]
     prefix = _Prefix(gather(data, start[rows], PREFIX_BYTES))
     fields = gather(data, tab[3] + 1, _EVENT_DIGITS + 1 + _EPOCH_DIGITS)
     event_ms, is_event = _parse_known(fields[:, :_EVENT_DIGITS])
@@ -152,6 +151,11 @@ def _find_lines(octets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     first, after = np.concatenate(([0], newlines + 1)), np.concatenate((newlines, [len(places)]))
     filled = end > start
     return start[filled], end[filled], places, first[filled], after[filled]
+
+
+def _take(wanted: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the wanted rows of the columns; without a copy if they are all."""
+    return columns if wanted.all() else tuple(column[wanted] for column in columns)
 
 
 def _parse_known(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

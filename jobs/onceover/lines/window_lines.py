@@ -48,7 +48,8 @@ _ARRAYS = tuple(each.name for each in fields(WindowLines) if each.name not in ("
 
 def hold_lines(lines: Lines, *, compacted: bool = False) -> WindowLines:
     """Return what a repair keeps of these lines, of text or of a compacted file."""
-    rows = np.flatnonzero(lines.intact)
+    intact = int(np.count_nonzero(lines.intact))
+    rows = slice(None) if intact == len(lines) else lines.intact  # a slice takes no copy
     return WindowLines(
         source=number_sources(lines.generation[rows], lines.kafka_partition[rows]),
         offset=lines.offset[rows],
@@ -58,9 +59,9 @@ def hold_lines(lines: Lines, *, compacted: bool = False) -> WindowLines:
         hash=lines.hash[rows],
         contract=lines.contract[rows],
         has_columns=~_find_left_out(lines, rows),
-        compacted=np.full(len(rows), compacted),
+        compacted=np.full(intact, compacted),
         contracts=lines.contracts,
-        corrupt=len(lines) - len(rows),
+        corrupt=len(lines) - intact,
     )
 
 
@@ -76,7 +77,7 @@ def concatenate(parts: Sequence[WindowLines]) -> WindowLines:
     return WindowLines(contract=contract, contracts=contracts, corrupt=sum(part.corrupt for part in parts), **arrays)
 
 
-def _find_left_out(lines: Lines, rows: np.ndarray) -> np.ndarray:
+def _find_left_out(lines: Lines, rows: np.ndarray | slice) -> np.ndarray:
     """Return where the one column says that the columns were left out."""
     octets, start = np.frombuffer(lines.data, np.uint8), lines.columns_start[rows]
     left_out: np.ndarray = (lines.columns[rows] == 1) & (lines.columns_end[rows] - start == len(LEFT_OUT))

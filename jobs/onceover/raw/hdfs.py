@@ -169,6 +169,18 @@ def wrap_errors(address: str) -> Iterator[None]:
         raise translate_error(address, error) from error
 
 
+def find_refused_login(address: str) -> OnceoverError | None:
+    """Return the error of an HDFS that asks for a login which this process does not use; None of any other."""
+    try:
+        with wrap_errors(address):
+            connect_hdfs(address).status("/")
+    except ConfigurationError as error:
+        return error
+    except OnceoverError:
+        return None
+    return None
+
+
 def is_missing(error: Exception) -> bool:
     """Return whether the error says that the path does not exist."""
     return "FileNotFoundException" in get_exception_name(error) or "does not exist" in str(error)

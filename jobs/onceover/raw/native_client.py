@@ -24,6 +24,7 @@ from onceover.raw.failover import NOT_SERVING
 T = TypeVar("T")
 _LIBRARY: Final = (OSError, RuntimeError)  # all that it raises, and the deadline's TimeoutError
 _ABOUT_FILE: Final = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
+_CLOSED: Final = "RPC listener disconnected"  # as by a NameNode that asks for another login
 _FULL: Final = 200  # characters of a message
 _SILENT_SECONDS: Final = 60.0
 
@@ -73,6 +74,8 @@ class NativeClient:
             return AccessDeniedError(hdfs.describe_denial(text))
         is_about_file = isinstance(error, _ABOUT_FILE)
         if not is_about_file and kerberos.uses_kerberos() and (failure := kerberos.find_failure(locate("webhdfs"))):
+            return failure
+        if _CLOSED in text and (failure := hdfs.find_refused_login(locate("webhdfs"))):
             return failure
         if (isinstance(error, OSError) and not is_about_file) or any(name in text for name in NOT_SERVING):
             return UnreachableError(f"HDFS at {self.address} does not answer ({text}); {start_or_set('hdfs')}")

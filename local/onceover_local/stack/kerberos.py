@@ -54,6 +54,7 @@ class Kdc:
     def __init__(self, place: Place) -> None:
         self._place = place
         self.process = Process(self.name, place.local)
+        self._has_logged_in = False
 
     @property
     def folder(self) -> Path:
@@ -122,13 +123,16 @@ class Kdc:
         make_secret(self._place.local / "secrets", "hdfs-http")
         for file in ("core-site.xml", "hdfs-site.xml"):  # clients want either, and take any setting from both
             write_whole(self.folder / "client" / file, format_hadoop_xml(self.make_settings()))
-        self.log_in()
+        self.log_in(again=True)
         lines = (f"export {name}={value}\n" for name, value in self.list_variables().items())
         write_whole(self.environment_file, "".join(lines))
 
-    def log_in(self) -> None:
-        """Let this process, and all that it starts, be the first user."""
-        os.environ.update(self.list_variables())
+    def log_in(self, *, again: bool = False) -> None:
+        """Let this process, and all that it starts, be the first user; unless it was once, for it may be another by
+        now."""
+        if again or not self._has_logged_in:
+            os.environ.update(self.list_variables())
+            self._has_logged_in = True
 
     def get_address(self) -> str:
         return f"{LOOPBACK}:{self._place.ports['kdc']}"
