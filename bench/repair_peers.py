@@ -40,11 +40,17 @@ def fetch_files(address: str, paths: Sequence[str], folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
 
+    def copy(client: Client, path: str) -> None:
+        with client.read(path) as reader, (folder / Path(path).name).open("wb") as file:
+            file.writelines(reader.read_range_stream(0, len(reader)))
+
     def fetch(some: Sequence[str]) -> None:
         client = Client(address)
         for path in some:
-            with client.read(path) as reader, (folder / Path(path).name).open("wb") as file:
-                file.writelines(reader.read_range_stream(0, len(reader)))
+            try:
+                copy(client, path)
+            except RuntimeError:  # now and then it says that all DataNodes failed, and the next read succeeds
+                copy(client, path)
 
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(fetch, [paths[n::THREADS] for n in range(THREADS)]))
