@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -40,6 +41,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(
         key=lambda item: max((TIERS.index(tier) + 1 for tier in TIERS if item.get_closest_marker(tier)), default=0)
     )
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # tests run tasks in this process, which freeze what is loaded; DuckDB would report that as leaked
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:

@@ -56,7 +56,7 @@ def list_windows(lane: Lane) -> list[dict[str, Any]]:
     return lane.query('SELECT * FROM onceover."window" WHERE pipeline = %s ORDER BY window_start', [lane.name])
 
 
-@pytest.mark.parametrize(("window", "hours"), [("1d", 24), ("6h", 6)])
+@pytest.mark.parametrize(("window", "hours"), [("1d", 24), pytest.param("6h", 6, marks=pytest.mark.rare)])
 def test_days_of_a_zone_are_exact_and_proved(lanes: Lanes, window: str, hours: int) -> None:
     lane = lanes(DAYS, partitions=2, window=window)
     produce(lane, range(100))
@@ -182,6 +182,7 @@ def test_other_zone_data_never_moves_a_window(lanes: Lanes, monkeypatch: pytest.
     assert lane.registered().contract.zone_data == "2027a"
 
 
+@pytest.mark.rare
 def test_doctor_compares_postgresqls_data(lanes: Lanes) -> None:
     lane = lanes(DAYS, window="1d")
 
