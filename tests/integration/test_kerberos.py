@@ -152,12 +152,14 @@ def test_wrong_keytab_is_a_line_with_principal_and_remedy(
 def test_missing_keytab_is_a_line_with_its_variable(
     secured: Stack, read: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_login(monkeypatch, tmp_path / "none.keytab")
-    error, line = describe(read)
-    assert error is ConfigurationError
-    assert (
-        line == f"KRB5_CLIENT_KTNAME: there is no keytab {tmp_path}/none.keytab that this process may read; correct it"
-    )
+    keytab = tmp_path / "none.keytab"
+    for content in (None, b"rubbish" * 40):
+        if content is not None:
+            keytab.write_bytes(content)
+        set_login(monkeypatch, keytab)
+        error, line = describe(read)
+        assert error is ConfigurationError
+        assert line == f"KRB5_CLIENT_KTNAME: {keytab} is no keytab that this process may read; correct it"
 
 
 @pytest.mark.largest

@@ -110,7 +110,7 @@ def _explain(reason: LoginError, host: str) -> OnceoverError:
     elif reason.code == OTHER_CLOCK:
         remedy = "let this machine and the KDC follow one time server"
     elif principal is None and keytab:
-        return ConfigurationError(f"{KEYTAB}: there is no keytab {keytab} that this process may read; correct it")
+        return ConfigurationError(f"{KEYTAB}: {keytab} is no keytab that this process may read; correct it")
     elif principal is None:
         what = f"ONCEOVER_HDFS_AUTH=kerberos, and there is no ticket ({reason})"
         return ConfigurationError(f"{what}; set {KEYTAB} to a keytab, which renews its tickets, or run `kinit`")

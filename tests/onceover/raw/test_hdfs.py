@@ -36,7 +36,7 @@ def test_kerberos_logs_in_each_request_to_a_namenode(monkeypatch: pytest.MonkeyP
     made = connect_hdfs(WHERE)
     assert not isinstance(made, InsecureClient)
     assert made._session.trust_env is False
-    named = "KRB5_CLIENT_KTNAME: there is no keytab /none.keytab that this process may read; correct it"
+    named = "KRB5_CLIENT_KTNAME: /none.keytab is no keytab that this process may read; correct it"
     with pytest.raises(ConfigurationError, match=named):
         made.status("/")
     to_datanode = requests.Request("PUT", "http://127.0.0.1:2/webhdfs/v1/a?delegation=secret").prepare()
