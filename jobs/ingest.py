@@ -8,9 +8,10 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 from onceover.context import open_pipeline
-from onceover.entrypoint import drop_unwritten, make_parser, run
+from onceover.entrypoint import make_parser, run
 from onceover.errors import BusyError, HungSparkError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.job import build_driver, open_source
@@ -40,7 +41,8 @@ def main(arguments: Sequence[str]) -> None:
         if stop.is_set() or UNDER_SUBMIT in os.environ:
             raise
         log.error("%s; ingest starts again", error)
-        drop_unwritten(sys.stdout)
+        with suppress(OSError):  # what a full disk does not take is lost here, what comes later is not
+            sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 

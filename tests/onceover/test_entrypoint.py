@@ -57,7 +57,7 @@ run("job", lambda arguments: make_reporter("log")(Progress(1, 1, 0, 1, 0.0, 0.0,
 
 
 def test_job_with_a_full_disk_of_logs_exits_as_ever() -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    environment = {**os.environ, "PYTHONUNBUFFERED": ""}
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-c", LOGS], stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False
