@@ -7,8 +7,7 @@ all its headers; key, value and timestamp are unchanged. The library cuts a name
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import methodcaller
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from confluent_kafka import Message
@@ -18,15 +17,18 @@ from onceover.model.record import Header
 
 UNREADABLE_HEADERS: Sequence[Header] = ((b"\xff", None),)
 
-# A call through the C API notices that the library returns with an error set. Python 3.11 specializes a frequent method
-# call, which would return the broken value and raise the error later.
-_call_headers = methodcaller("headers")
 
-
-def read_headers(record: Message) -> bytes:
-    """Return the escaped field of the window file, empty without headers."""
-    try:
-        headers = cast("Sequence[Header] | None", _call_headers(record))
-    except (SystemError, UnicodeError):  # never call twice for a message: the second result holds null pointers
-        headers = UNREADABLE_HEADERS
-    return escape_headers(headers) if headers else b""
+def read_headers(records: Sequence[Message]) -> list[bytes]:
+    """Return the escaped field of the window file for each of these records, empty without headers. Read none again:
+    the library would return null pointers."""
+    # A call through the C API, as `map` makes it, notices that the library returns with an error set. Python 3.11
+    # specializes a frequent method call, which would return the broken value and raise the error later.
+    answers = map(Message.headers, records)
+    fields: list[bytes] = []
+    while len(fields) < len(records):
+        try:
+            for headers in cast("Iterator[Sequence[Header] | None]", answers):
+                fields.append(escape_headers(headers) if headers else b"")
+        except (SystemError, UnicodeError):
+            fields.append(escape_headers(UNREADABLE_HEADERS))
+    return fields

@@ -31,12 +31,12 @@ def build_batch(records: list[Message], kafka_partition: int, where: str) -> pa.
     batch = pa.RecordBatch.from_arrays(
         [
             pa.repeat(pa.scalar(kafka_partition, pa.int32()), len(records)),
-            pa.array([record.offset() for record in records], pa.int64()),
-            pa.array([record.timestamp()[1] for record in records], pa.int64()),
-            pa.array([record.key() for record in records], pa.binary()),
-            pa.array([read_headers(record) for record in records], pa.binary()),
-            pa.array([record.value() for record in records], pa.binary()),
-            pa.array([record.leader_epoch() for record in records], pa.int32()),
+            pa.array(list(map(Message.offset, records)), pa.int64()),
+            pa.array([stamp for _, stamp in map(Message.timestamp, records)], pa.int64()),
+            pa.array(list(map(Message.key, records)), pa.binary()),
+            pa.array(read_headers(records), pa.binary()),
+            pa.array(list(map(Message.value, records)), pa.binary()),
+            pa.array(list(map(Message.leader_epoch, records)), pa.int32()),
         ],
         schema=SCHEMA,
     )

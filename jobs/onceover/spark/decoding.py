@@ -94,6 +94,16 @@ class Decoding:
             added += _read(self.key_reader, part, part.column("key"), "key") if self.key_reader else ()
             yield part, added
 
+    def hide_read(self, values: pa.Array, added: list[pa.Array]) -> pa.Array:
+        """Return these values, of what `decode` yielded, empty where neither Spark nor the contract's SQL reads them;
+        null ones stay null."""
+        is_read = values.is_valid()
+        if not self.has_document and self.reader is None:
+            if self.plain is None:
+                return values
+            is_read = added[[field.name for field in self.fields].index(PLAIN)].is_valid()
+        return pc.if_else(is_read, b"", values)
+
     def add(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part, added in self.decode(batch):

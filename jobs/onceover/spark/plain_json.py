@@ -7,6 +7,7 @@ refuses whatever else Spark does, and so short a value meets neither reader's li
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -25,8 +26,8 @@ _LONGEST: Final = 1_000
 """Bytes: Spark's reader takes a number of as many digits, and nearly as many nested arrays."""
 _ODD: Final = {b"\\": r"\\", b"\0": r"\x00", b"NaN": r"[:\[,\s]-?NaN", b"Inf": r"[:\[,\s]-?Inf"}
 """What no plain value has, and as which pattern. Arrow ends at a NUL character, and takes what is no number as one."""
-_TOGETHER: Final = 1_000
-"""Values that are read together: Spark reads all of them where one is not plain."""
+_TOGETHER: Final = (5_000, 500)
+"""Values that are read together, and fewer where one of those is not plain: Spark reads all of these."""
 
 
 def make_plain_type(schema: StructType) -> pa.StructType | None:
@@ -42,23 +43,35 @@ def _is_plain(kind: DataType) -> bool:
 
 def read_plain(values: pa.Array, kind: pa.StructType) -> pa.Array:
     """Return the fields of each of these values, as Spark's `from_json` reads them, null where it must read them."""
-    starts = range(0, max(len(values), 1), _TOGETHER)
-    return pa.concat_arrays([_read_together(values.slice(start, _TOGETHER), kind) for start in starts])
+    return pa.concat_arrays([pa.nulls(0, kind), *_read_parts(values, kind, *_TOGETHER)])
+
+
+def _read_parts(values: pa.Array, kind: pa.StructType, most: int, *fewer: int) -> Iterator[pa.Array]:
+    for start in range(0, len(values), most):
+        part = values.slice(start, most)
+        try:
+            yield _read_together(part, kind)
+        except pa.ArrowInvalid:
+            if fewer:
+                yield from _read_parts(part, kind, *fewer)
+            else:
+                yield pa.nulls(len(part), kind)
 
 
 def _read_together(values: pa.Array, kind: pa.StructType) -> pa.Array:
-    try:
-        text = values.cast(pa.string())  # all of it UTF-8, or none is plain
-        is_plain = pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))
-        is_plain = pc.and_(is_plain, pc.less_equal(pc.binary_length(values), _LONGEST)).fill_null(False)
-        data = bytes(get_data(values))
-        for pattern in (p for odd, p in _ODD.items() if odd[:1] in data and odd in data):  # one byte is found at once
-            is_plain = pc.and_not(is_plain, pc.match_substring_regex(text, pattern).fill_null(False))
-        fields = _parse(text.filter(is_plain), kind)
-    except pa.ArrowInvalid:
-        return pa.nulls(len(values), kind)
+    """Return the fields of these values, null of those that are not plain. Raises ArrowInvalid if it reads none."""
+    text = values.cast(pa.string())  # all of it UTF-8, or none is plain
+    is_plain = pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))
+    is_plain = pc.and_(is_plain, pc.less_equal(pc.binary_length(values), _LONGEST)).fill_null(False)
+    data = bytes(get_data(values))
+    for pattern in (p for odd, p in _ODD.items() if odd[:1] in data and odd in data):  # one byte is found at once
+        is_plain = pc.and_not(is_plain, pc.match_substring_regex(text, pattern).fill_null(False))
     chosen = is_plain.to_numpy(zero_copy_only=False)
-    return fields.take(pa.array(np.cumsum(chosen) - 1, mask=~chosen))
+    if chosen.all():
+        return _parse(text, kind)
+    if not chosen.any():
+        return pa.nulls(len(values), kind)
+    return _parse(text.filter(is_plain), kind).take(pa.array(np.cumsum(chosen) - 1, mask=~chosen))
 
 
 def _parse(text: pa.Array, kind: pa.StructType) -> pa.Array:

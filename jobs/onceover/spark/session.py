@@ -75,7 +75,13 @@ _UNLESS_GIVEN = {
     "spark.yarn.am.attemptFailuresValidityInterval": "1h",
 }
 _EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
-_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+_LOOPBACK = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # To Python workers by files that only this user may open, which takes less time than TCP. Linux 6.18 may drop the
+    # acknowledgements of a TCP connection both of whose buffers are full, and both sides wait for ever.
+    "spark.python.unix.domain.socket.enabled": "true",
+}
 _ASKING = {"spark.authenticate": "true"}
 """Another user's process that connects to the driver's ports must prove that it knows the application's secret."""
 COMPILED_FROM_BYTES = 8 << 20

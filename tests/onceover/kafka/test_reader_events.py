@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Message
 
 from onceover.errors import TransientError
 from onceover.kafka import reader
@@ -15,39 +14,11 @@ from onceover.kafka.reader import KafkaSource, LogReader
 BOGUS = KafkaError._NOT_IMPLEMENTED  # what the client says of the bytes behind a batch that it could not read
 
 
-@dataclass(frozen=True)
-class Delivered:
-    """A double of a message."""
-
-    at: int
-    code: int | None = None
-
-    def error(self) -> KafkaError | None:
-        return None if self.code is None else KafkaError(self.code)
-
-    def offset(self) -> int:
-        return self.at
-
-    def timestamp(self) -> tuple[int, int]:
-        return (1, 0)
-
-    def key(self) -> bytes | None:
-        return None
-
-    def value(self) -> bytes:
-        return b"v"
-
-    def headers(self) -> None:
-        return None
-
-    def leader_epoch(self) -> int:
-        return 0
-
-    def __len__(self) -> int:
-        return 1
+def make_message(offset: int, code: int | None = None) -> Message:
+    return Message(offset=offset, value=b"v", timestamp=(1, 0), error=None if code is None else KafkaError(code))
 
 
-def read(monkeypatch: pytest.MonkeyPatch, end: int, *delivered: Delivered) -> list[int]:
+def read(monkeypatch: pytest.MonkeyPatch, end: int, *delivered: Message) -> list[int]:
     """Return the offsets that a read of `[0, end)` gives, if the client delivers these messages at once."""
 
     class Consumer:
@@ -60,10 +31,10 @@ def read(monkeypatch: pytest.MonkeyPatch, end: int, *delivered: Delivered) -> li
 
         def close(self) -> None: ...
 
-        def poll(self, timeout: float) -> Delivered | None:
+        def poll(self, timeout: float) -> Message | None:
             return self.left.pop(0) if self.left else None
 
-        def consume(self, number: int, timeout: float) -> list[Delivered]:
+        def consume(self, number: int, timeout: float) -> list[Message]:
             rest, self.left = self.left, []
             return rest
 
@@ -74,12 +45,12 @@ def read(monkeypatch: pytest.MonkeyPatch, end: int, *delivered: Delivered) -> li
 
 
 def test_error_behind_the_range_is_not_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    beyond = Delivered(10**12, BOGUS), Delivered(5)
-    assert read(monkeypatch, 2, Delivered(0), Delivered(1), *beyond) == [0, 1]
-    assert read(monkeypatch, 2, Delivered(0), Delivered(3), *beyond) == [0], "offset 1 has no record"
+    beyond = make_message(10**12, BOGUS), make_message(5)
+    assert read(monkeypatch, 2, make_message(0), make_message(1), *beyond) == [0, 1]
+    assert read(monkeypatch, 2, make_message(0), make_message(3), *beyond) == [0], "offset 1 has no record"
 
 
 @pytest.mark.parametrize("code", [KafkaError._BAD_MSG, BOGUS])
 def test_error_within_the_range_is_never_passed_over(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     with pytest.raises(TransientError):
-        read(monkeypatch, 7, Delivered(0), Delivered(1), Delivered(2, code), Delivered(5), Delivered(6))
+        read(monkeypatch, 7, make_message(0), make_message(1), make_message(2, code), make_message(5), make_message(6))
