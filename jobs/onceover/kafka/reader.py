@@ -281,7 +281,7 @@ class _Reader:
 def _group(messages: list[Message]) -> Iterator[tuple[bool, list[Message]]]:
     """Yield these messages in order, those between two events together, and whether they are records."""
     are_records = [message.error() is None for message in messages]
-    if all(are_records):
+    if messages and all(are_records):
         yield True, messages
         return
     for is_record, numbers in groupby(range(len(messages)), are_records.__getitem__):
