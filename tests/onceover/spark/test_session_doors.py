@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark_door import RPC_FAILURE, ask
@@ -40,6 +41,17 @@ def test_driver_refuses_a_caller_without_its_secret(ports: dict[str, int], door:
     kind, answer = ask("127.0.0.1", ports[door], b"\0" * 16)
     assert kind == RPC_FAILURE
     assert "SASL" in answer
+
+
+def test_python_workers_listen_to_this_user_alone(spark: SparkSession) -> None:
+    spark.range(1).mapInArrow(lambda batches: batches, "id bigint").collect()
+    jvm: Any = spark.sparkContext._gateway
+    workers = psutil.Process(jvm.proc.pid).children(recursive=True)
+    sockets = {each.laddr for worker in workers for each in worker.net_connections("unix") if each.laddr}
+    assert sockets
+    assert [path for path in sockets if os.stat(path).st_mode & 0o077] == []
+    listening = [each for worker in workers for each in worker.net_connections("tcp") if each.status == "LISTEN"]
+    assert listening == []
 
 
 @pytest.mark.rare
