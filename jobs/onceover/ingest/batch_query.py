@@ -33,9 +33,9 @@ _SAME_TEXT: Final = (StringType, BooleanType, IntegralType)  # Arrow writes thes
 class BatchQuery:
     """The query over the `records` of batches of one generation and one contract; `run` may be called for each.
 
-    `records` are as `read_shards` returns them, with rows of negative offsets, and are read by so many `tasks`:
-    one appends what it reads, several move each window to a task of its own. With `only`, that window's records are
-    appended and no others. `released` records come from quarantine, and their lines say so.
+    `records` are as `read_shards` returns them, with what goes past rows (`spark/bypass.py`), and are read by so many
+    `tasks`: one appends what it reads, several move each window to a task of its own. With `only`, that window's
+    records are appended and no others. `released` records come from quarantine, and their lines say so.
     """
 
     def __init__(

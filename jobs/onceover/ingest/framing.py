@@ -126,7 +126,7 @@ def frame_pieces(batches: Iterator[pa.RecordBatch], framing: Framing) -> Iterato
 
 
 def _gather(parts: Iterable[pa.RecordBatch | bytes]) -> Iterator[pa.RecordBatch | bytes]:
-    """Yield the ends of shards as they come, and the records between them together."""
+    """Yield the records of several parts together. Ends of shards may overtake them."""
     held, records, size = list[pa.RecordBatch](), 0, 0
     for part in parts:
         if isinstance(part, bytes):

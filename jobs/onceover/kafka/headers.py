@@ -23,12 +23,12 @@ def read_headers(records: Sequence[Message]) -> list[bytes]:
     the library would return null pointers."""
     # A call through the C API, as `map` makes it, notices that the library returns with an error set. Python 3.11
     # specializes a frequent method call, which would return the broken value and raise the error later.
-    answers = map(Message.headers, records)
-    fields: list[bytes] = []
-    while len(fields) < len(records):
+    answers = cast("Iterator[Sequence[Header] | None]", map(Message.headers, records))
+    found: list[Sequence[Header] | None] = []
+    while len(found) < len(records):
         try:
-            for headers in cast("Iterator[Sequence[Header] | None]", answers):
-                fields.append(escape_headers(headers) if headers else b"")
+            for headers in answers:
+                found.append(headers)  # what came before an error stays
         except (SystemError, UnicodeError):
-            fields.append(escape_headers(UNREADABLE_HEADERS))
-    return fields
+            found.append(UNREADABLE_HEADERS)
+    return [escape_headers(headers) if headers else b"" for headers in found]

@@ -95,8 +95,8 @@ class Decoding:
             yield part, added
 
     def hide_read(self, values: pa.Array, added: list[pa.Array]) -> pa.Array:
-        """Return these values, of what `decode` yielded, empty where neither Spark nor the contract's SQL reads them;
-        null ones stay null."""
+        """Return the values of a part that `decode` yielded with what it `added`: empty where Spark reads DOCUMENT or
+        PLAIN in their place, and null ones null."""
         is_read = values.is_valid()
         if not self.has_document and self.reader is None:
             if self.plain is None:
@@ -142,7 +142,8 @@ class Decoding:
             if size >= _TOGETHER:
                 yield pa.array(documents, pa.binary()), pa.array(faults, pa.string())
                 documents, faults, size = [], [], 0
-        yield pa.array(documents, pa.binary()), pa.array(faults, pa.string())
+        if documents:
+            yield pa.array(documents, pa.binary()), pa.array(faults, pa.string())
 
 
 def find_decoding(

@@ -75,13 +75,10 @@ _UNLESS_GIVEN = {
     "spark.yarn.am.attemptFailuresValidityInterval": "1h",
 }
 _EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
-_LOOPBACK = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    # To Python workers by files that only this user may open, which takes less time than TCP. Linux 6.18 may drop the
-    # acknowledgements of a TCP connection both of whose buffers are full, and both sides wait for ever.
-    "spark.python.unix.domain.socket.enabled": "true",
-}
+_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+# Linux 6.18 may drop the acknowledgements of a TCP connection both of whose buffers are full: both sides wait for ever.
+_BY_FILES = {"spark.python.unix.domain.socket.enabled": "true"}
+"""Python workers are reached by sockets in the folder for temporary files, by the user alone whose umask is 077."""
 _ASKING = {"spark.authenticate": "true"}
 """Another user's process that connects to the driver's ports must prove that it knows the application's secret."""
 COMPILED_FROM_BYTES = 8 << 20
@@ -141,7 +138,7 @@ def _build(app_name: str, is_brief: bool) -> SparkSession:
     for key, value in chosen.items():
         builder = builder.config(key, value)
     on_interrupt = signal.getsignal(signal.SIGINT)
-    with log_start(str(given.get("spark.master", "local"))):
+    with log_start(str(given.get("spark.master", "local"))), keep_files_private():
         context = SparkContext.getOrCreate(given.setAppName(app_name).setAll([*chosen.items()]))
     context.setLogLevel("ERROR")  # before a task runs: while the level changes, Spark logs all
     if is_brief:
@@ -173,12 +170,11 @@ def read_zone_data(session: SparkSession) -> str:
 
 def _choose_doors(master: str) -> dict[str, str]:
     """Return who may connect to an application of that master."""
-    if _OWN_SECRET.fullmatch(master):  # Spark makes a secret for each application
-        return _LOOPBACK | _ASKING
-    if master == "yarn":  # there too, and YARN hands it to the executors
+    if master == "yarn":  # Spark makes a secret for each application, and YARN hands it to the executors
         return _ASKING
     if master.startswith("local"):
-        return _LOOPBACK
+        asking = _ASKING if _OWN_SECRET.fullmatch(master) else {}  # there Spark makes one, too
+        return _LOOPBACK | asking | ({} if UNDER_SUBMIT in os.environ else _BY_FILES)
     secret = endpoints.find_spark_secret(master)
     return {} if secret is None else _ASKING | {"spark.authenticate.secret": secret}
 

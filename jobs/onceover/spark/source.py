@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -26,6 +27,7 @@ from onceover.kafka.reader import KafkaSource, LogReader
 from onceover.kafka.record_batch import SCHEMA as READ
 from onceover.kafka.shard_read import ShardRead
 from onceover.kafka.topic import derive_generation
+from onceover.lines.dedup import mark_changes
 from onceover.lines.frame import hash_records, join_content
 from onceover.model.digest import HALVES
 from onceover.model.log_history import NO_EPOCH
@@ -38,6 +40,8 @@ SCHEMA: Final = from_arrow_schema(pa.schema([*READ, *((half, pa.int64()) for hal
 _SEEN: Final = pa.schema([*list(READ)[:4], ("value", pa.string()), (BYPASS, pa.string())])
 """What the contract's SQL sees of a record, and what goes past it. Both texts are strings of any bytes: Spark copies
 each binary value into an object wherever rows are made."""
+_CELL_BYTES: Final = 4 << 20
+"""Bytes of records that go past SQL in one row, but for one record: Spark keeps some buffers of twice its size."""
 _SHARDS: Final = "onceover.shards"  # a local property of Spark, which tasks see
 
 
@@ -136,15 +140,20 @@ def _see_with(decoding: Decoding) -> pa.Schema:
 
 
 def _show(records: pa.RecordBatch, content: pa.Array, decoding: Decoding) -> Iterator[pa.RecordBatch]:
-    """Yield these records of one Kafka partition, and before them the row with what goes past the contract's SQL."""
+    """Yield these records of one Kafka partition, after each row with what goes past the contract's SQL those that it
+    is of."""
     start = 0
     for part, added in decoding.decode(records):
-        packed = pack(part, content.slice(start, len(part)))
+        ends = np.cumsum(pc.binary_length(content.slice(start, len(part))).to_numpy())
+        bounds = [*np.flatnonzero(mark_changes(ends // _CELL_BYTES)).tolist(), len(part)]
+        for first, last in pairwise(bounds):
+            some, columns = part.slice(first, last - first), [each.slice(first, last - first) for each in added]
+            packed = pack(some, content.slice(start + first, last - first))
+            yield _make_row(part.column("kafka_partition")[0].as_py(), RECORDS_OFFSET, packed, decoding)
+            value = decoding.hide_read(some.column("value"), columns).view(pa.string())
+            arrays = [*some.columns[:4], value, pa.nulls(len(some), pa.string()), *columns]
+            yield pa.RecordBatch.from_arrays(arrays, schema=_see_with(decoding))
         start += len(part)
-        yield _make_row(part.column("kafka_partition")[0].as_py(), RECORDS_OFFSET, packed, decoding)
-        value = decoding.hide_read(part.column("value"), added).view(pa.string())
-        arrays = [*part.columns[:4], value, pa.nulls(len(part), pa.string()), *added]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_see_with(decoding))
 
 
 def _make_row(kafka_partition: int, offset: int, text: pa.Buffer, decoding: Decoding) -> pa.RecordBatch:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -111,6 +112,28 @@ def test_records_that_were_read_before_end_like_a_shard(spark: SparkSession) -> 
     batches = [row for row in rows if not isinstance(row, bytes)]
     read = sorted((row["offset"], row["leader_epoch"]) for batch in batches for row in batch.to_pylist())
     assert read == [(5, 6), (6, 7), (7, 8), (8, 9), (9, 10)], "the line that is released keeps its record's epoch"
+
+
+@pytest.mark.spark
+def test_large_records_go_past_rows_a_few_together(spark: SparkSession) -> None:
+    read = spark.range(0, 20, 1, 1).selectExpr(
+        "0 AS kafka_partition", "id AS offset", "1L AS kafka_timestamp", "0 AS leader_epoch",
+        *(f"CAST(NULL AS BINARY) AS {name}" for name in ("key", "headers")),
+        "CAST(repeat('x', 1 << 20) AS BINARY) AS value", *(f"0L AS {half}" for half in HALVES),
+    )  # fmt: skip
+    batches = add_shard_ends(read, "00c0ffee", Decoding()).toArrow().to_batches()
+    cells = [size for batch in batches for size in pc.binary_length(batch["bypass"]).drop_null().to_pylist()]
+    assert max(cells) < 6 << 20
+    assert sum(len(batch) for batch in rejoin(batches) if not isinstance(batch, bytes)) == 20
+
+
+@pytest.mark.spark
+def test_documents_that_fill_a_part_exactly_are_all_shown(spark: SparkSession) -> None:
+    value = bytearray(gzip.compress(b"x" * (3 << 20)))
+    rows = [(0, offset, 1, None, None, value, 0, 0, 0, 0, 0) for offset in range(6)]
+    shown = add_shard_ends(spark.createDataFrame(rows, SCHEMA).coalesce(1), "00c0ffee", Decoding(compression="gzip"))
+    batches = shown.select("offset", "bypass").toArrow().to_batches()
+    assert sum(len(batch) for batch in rejoin(batches) if not isinstance(batch, bytes)) == 6
 
 
 @pytest.mark.spark
