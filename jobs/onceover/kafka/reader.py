@@ -198,13 +198,13 @@ class _Reader:
                 self._note_arrival(_get_offset(first))
             wanted = min(BATCH_RECORDS, self._end - self._position)
             messages = [] if first is None else [first, *self._consumer.consume(wanted, 0)]
-            for is_record, group in _group(messages):
+            for is_record, group in groupby(messages, lambda message: message.error() is None):
                 if self._position >= self._end:
                     break  # what was read ahead, and what the client says of it, is not of this range
                 if is_record:
                     self._traffic.note_progress()
                     self._seen_end = None
-                    records = self._clip(group)
+                    records = self._clip(list(group))
                     waiting += records
                     size += sum(map(len, records))
                 else:
@@ -276,16 +276,6 @@ class _Reader:
             )
         if stuck > MAX_SECONDS:
             raise TransientError(f"{self._where}: {traffic.explain_slowness()} at offset {self._position}")
-
-
-def _group(messages: list[Message]) -> Iterator[tuple[bool, list[Message]]]:
-    """Yield these messages in order, those between two events together, and whether they are records."""
-    are_records = [message.error() is None for message in messages]
-    if messages and all(are_records):
-        yield True, messages
-        return
-    for is_record, numbers in groupby(range(len(messages)), are_records.__getitem__):
-        yield is_record, [messages[number] for number in numbers]
 
 
 def _get_offset(message: Message) -> int:
