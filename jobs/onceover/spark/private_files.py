@@ -16,3 +16,10 @@ def keep_files_private() -> Iterator[None]:
         yield
     finally:
         os.umask(before)
+
+
+def keeps_others_out() -> bool:
+    """Return whether this process' umask keeps others from writing to its files, and from its sockets."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask & 0o022 == 0o022

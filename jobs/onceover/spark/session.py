@@ -26,7 +26,7 @@ from onceover.errors import ConfigurationError, SparkLostError
 from onceover.spark import class_archive, warm_up
 from onceover.spark.failure import reject_unblamed, summarize
 from onceover.spark.jvm_messages import filter_messages
-from onceover.spark.private_files import keep_files_private
+from onceover.spark.private_files import keep_files_private, keeps_others_out
 from onceover.spark.task_progress import log_start, log_tasks
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -78,7 +78,7 @@ _EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 # Linux 6.18 may drop the acknowledgements of a TCP connection both of whose buffers are full: both sides wait for ever.
 _BY_FILES = {"spark.python.unix.domain.socket.enabled": "true"}
-"""Python workers are reached by sockets in the folder for temporary files, by the user alone whose umask is 077."""
+"""Python workers are reached by sockets in the folder for temporary files, which the umask closes to others."""
 _ASKING = {"spark.authenticate": "true"}
 """Another user's process that connects to the driver's ports must prove that it knows the application's secret."""
 COMPILED_FROM_BYTES = 8 << 20
@@ -174,7 +174,8 @@ def _choose_doors(master: str) -> dict[str, str]:
         return _ASKING
     if master.startswith("local"):
         asking = _ASKING if _OWN_SECRET.fullmatch(master) else {}  # there Spark makes one, too
-        return _LOOPBACK | asking | ({} if UNDER_SUBMIT in os.environ else _BY_FILES)
+        is_private = UNDER_SUBMIT not in os.environ or keeps_others_out()  # else the JVM has the umask of spark-submit
+        return _LOOPBACK | asking | (_BY_FILES if is_private else {})
     secret = endpoints.find_spark_secret(master)
     return {} if secret is None else _ASKING | {"spark.authenticate.secret": secret}
 

@@ -54,3 +54,14 @@ def test_session_option_is_restored_afterwards(spark: SparkSession) -> None:
     with choose_codegen(spark, 0):
         assert spark.conf.get("spark.sql.codegen.wholeStage") == "false"
     assert spark.conf.get("spark.sql.codegen.wholeStage") == before
+
+
+@pytest.mark.parametrize(("mask", "by_files"), [(0o022, True), (0o077, True), (0o002, False), (0o000, False)])
+def test_sockets_of_spark_submit_need_a_umask(monkeypatch: pytest.MonkeyPatch, mask: int, by_files: bool) -> None:
+    monkeypatch.setenv(session.UNDER_SUBMIT, "1")
+    before = os.umask(mask)
+    try:
+        doors = session._choose_doors("local[2]")
+    finally:
+        assert os.umask(before) == mask
+    assert ("spark.python.unix.domain.socket.enabled" in doors) == by_files
