@@ -132,7 +132,7 @@ def _read_shard(
         content = join_content(records, generation)
         read = read.add(records, content)
         yield from _show(records, content, decoding)
-    yield _make_row(kafka_partition, END_OFFSET, pa.py_buffer(read.as_bytes()), decoding)
+    yield _make_row(END_OFFSET, pa.py_buffer(read.as_bytes()), decoding)
 
 
 def _see_with(decoding: Decoding) -> pa.Schema:
@@ -149,19 +149,19 @@ def _show(records: pa.RecordBatch, content: pa.Array, decoding: Decoding) -> Ite
         for first, last in pairwise(bounds):
             some, columns = part.slice(first, last - first), [each.slice(first, last - first) for each in added]
             packed = pack(some, content.slice(start + first, last - first))
-            yield _make_row(part.column("kafka_partition")[0].as_py(), RECORDS_OFFSET, packed, decoding)
+            yield _make_row(RECORDS_OFFSET, packed, decoding)
             value = decoding.hide_read(some.column("value"), columns).view(pa.string())
             arrays = [*some.columns[:4], value, pa.nulls(len(some), pa.string()), *columns]
             yield pa.RecordBatch.from_arrays(arrays, schema=_see_with(decoding))
         start += len(part)
 
 
-def _make_row(kafka_partition: int, offset: int, text: pa.Buffer, decoding: Decoding) -> pa.RecordBatch:
+def _make_row(offset: int, text: pa.Buffer, decoding: Decoding) -> pa.RecordBatch:
     schema = _see_with(decoding)
     bounds = pa.py_buffer(np.array([0, text.size], np.int32))
-    nothing = pa.RecordBatch.from_pylist([{"kafka_partition": kafka_partition, "offset": offset}], schema)
+    row = pa.RecordBatch.from_pylist([{"offset": offset}], schema)
     given = pa.Array.from_buffers(pa.string(), 1, [None, bounds, text])
-    return nothing.set_column(schema.get_field_index(BYPASS), BYPASS, given)
+    return row.set_column(schema.get_field_index(BYPASS), BYPASS, given)
 
 
 def add_shard_ends(records: DataFrame, generation: str, decoding: Decoding) -> DataFrame:
