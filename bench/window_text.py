@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from hdfs import InsecureClient
 
 from onceover.lines.contract_names import name_contracts
-from onceover.lines.frame import Framed, frame_content, join_content
+from onceover.lines.frame import Framed, add_value, frame_content, join_head
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.contract import Contract, Contracts, Key
 from onceover.model.digest import Digest
@@ -165,7 +165,7 @@ def _frame_each(start: datetime, offsets: range) -> Iterator[tuple[int, Framed]]
                 "m_largest": _write(cents),
             }
         )
-        content = join_content(batch, GENERATION)
+        content = add_value(join_head(batch, GENERATION), batch["value"])
         columns = [batch[each] for each in _COLUMNS]
         yield partition, frame_content(content, batch["event_ms"], batch["leader_epoch"], name.decode(), columns)
 

@@ -17,8 +17,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BooleanType, DataType, IntegralType, LongType, StringType
 
 from onceover.context import PipelineContext
-from onceover.ingest.framing import MAX_WINDOWS, PIECE, PLACED, Framing, frame_pieces
+from onceover.ingest.framing import MAX_WINDOWS, PIECE, PLACED, SHARD_END, Framing, frame_pieces
 from onceover.ingest.landing import RESULT, Appending
+from onceover.kafka.shard_read import END_OFFSET
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.lines.contract_names import name_contract
 from onceover.model.window import to_ms
@@ -33,9 +34,9 @@ _SAME_TEXT: Final = (StringType, BooleanType, IntegralType)  # Arrow writes thes
 class BatchQuery:
     """The query over the `records` of batches of one generation and one contract; `run` may be called for each.
 
-    `records` are as `read_shards` returns them, with what goes past rows (`spark/bypass.py`), and are read by so many
-    `tasks`: one appends what it reads, several move each window to a task of its own. With `only`, that window's
-    records are appended and no others. `released` records come from quarantine, and their lines say so.
+    `records` are as `read_shards` returns them, with a row for each shard's end, and are read by so many `tasks`:
+    one appends what it reads, several move each window to a task of its own. With `only`, that window's records are
+    appended and no others. `released` records come from quarantine, and their lines say so.
     """
 
     def __init__(
@@ -85,10 +86,12 @@ class BatchQuery:
         self, records: DataFrame, types: Mapping[str, DataType], texts: Mapping[str, str], only: datetime | None
     ) -> DataFrame:
         """Return what `frame_pieces` takes."""
+        is_end = F.col("offset") == END_OFFSET
         if only is not None:
             start = to_ms(only)
             end = to_ms(self.windowing.window_at(only).end)
-            records = records.where((F.col("offset") < 0) | ((F.col("event_ms") >= start) & (F.col("event_ms") < end)))
+            records = records.where(is_end | ((F.col("event_ms") >= start) & (F.col("event_ms") < end)))
+        records = records.withColumn("event_ms", F.when(is_end, SHARD_END).otherwise(F.col("event_ms")))
         written = [F.col(name).cast("string").alias(text) for name, text in texts.items() if text != name]
         return records.select(*PLACED, *types, *written)
 

@@ -6,7 +6,7 @@ a few large rows instead of a row a record, and the task has nothing to do but a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,14 +19,13 @@ from pyspark import TaskContext
 from onceover.errors import BatchTooLargeError
 from onceover.lines.dedup import mark_changes
 from onceover.lines.digest_sums import count_groups
-from onceover.lines.frame import frame_content
+from onceover.lines.frame import add_value, frame_content
 from onceover.lines.grouping import Grouping
 from onceover.model.windowing import Pieces
-from onceover.spark.bypass import BYPASS, rejoin
 from onceover.spark.python_worker import freeze_modules
 
-PLACED: Final = ("offset", BYPASS, "event_ms", "reason")
-"""What a task takes of each row, beside keys and measures."""
+PLACED: Final = ("kafka_partition", "leader_epoch", "head", "value", "event_ms", "reason")
+"""What a task takes of each record, beside keys and measures."""
 QUARANTINE: Final = -1
 """In place of the window of records that have none."""
 SHARD_END: Final = -2
@@ -43,9 +42,6 @@ PIECE: Final = pa.schema(
 )
 SUM_FIELDS: Final = 7
 """Of a row of sums: Kafka partition, count, four parts of the digest, newest event time (-1 in quarantine)."""
-_TOGETHER_RECORDS: Final = 10_000
-_TOGETHER_BYTES: Final = 8 << 20
-"""Records that are framed together: each time takes about a millisecond."""
 _PIECES_BYTES: Final = 8 << 20
 """Text that a task holds before its pieces go on."""
 _LONGEST_PIECE: Final = 4 << 20
@@ -104,18 +100,20 @@ class _Progress:
 def frame_pieces(batches: Iterator[pa.RecordBatch], framing: Framing) -> Iterator[pa.RecordBatch]:
     """Yield the pieces of these records, of PIECE, and each shard's end.
 
-    Takes PLACED, of which `event_ms` is null in quarantine, and the columns of `framing`. Raises BatchTooLargeError for
-    too many windows or rows, TransientError as `rejoin`.
+    Takes PLACED, of which `event_ms` is null in quarantine and SHARD_END for a shard's end, and the columns of
+    `framing`. Raises BatchTooLargeError for too many windows or rows.
     """
     freeze_modules()
     context = TaskContext.get()
     waiting, progress = _Waiting(), _Progress((context.partitionId() if context else 0) << 32)
-    for records in _gather(rejoin(batches)):
-        if isinstance(records, bytes):
-            yield _make_end(records)
-            continue
-        progress.records += records.num_rows
-        _frame(records, framing, waiting)
+    for batch in batches:
+        is_end = batch.column("event_ms").fill_null(QUARANTINE).to_numpy() == SHARD_END
+        if is_end.any():
+            yield _make_ends(batch.filter(pa.array(is_end)).column("head").view(pa.binary()))
+            batch = batch.filter(pa.array(~is_end))
+        if batch.num_rows:
+            progress.records += batch.num_rows
+            _frame(batch, framing, waiting)
         if waiting.size >= _PIECES_BYTES:
             progress.add(waiting, framing)
             yield _make_pieces(waiting, framing.grouping, progress)
@@ -123,22 +121,6 @@ def frame_pieces(batches: Iterator[pa.RecordBatch], framing: Framing) -> Iterato
     if waiting.texts:
         progress.add(waiting, framing)
         yield _make_pieces(waiting, framing.grouping, progress)
-
-
-def _gather(parts: Iterable[pa.RecordBatch | bytes]) -> Iterator[pa.RecordBatch | bytes]:
-    """Yield the records of several parts together. Ends of shards may overtake them."""
-    held, records, size = list[pa.RecordBatch](), 0, 0
-    for part in parts:
-        if isinstance(part, bytes):
-            yield part
-            continue
-        held.append(part)
-        records, size = records + len(part), size + part.nbytes
-        if records >= _TOGETHER_RECORDS or size >= _TOGETHER_BYTES:
-            yield held[0] if len(held) == 1 else pa.concat_batches(held)
-            held, records, size = [], 0, 0
-    if held:
-        yield pa.concat_batches(held)
 
 
 def pack_rows(rows: pa.Table) -> bytes:
@@ -186,9 +168,8 @@ def _add_lines(
     """Frame these records, in order of window and Kafka partition, and note lines and sums of each window."""
     texts = ["reason"] if window[0] == QUARANTINE else list(framing.texts.values())
     event_ms, columns = records.column("event_ms"), [_as_text(records.column(name)) for name in texts]
-    framed = frame_content(
-        records.column("content"), event_ms, records.column("leader_epoch"), framing.contract, columns
-    )
+    content = add_value(*(records.column(name).view(pa.binary()) for name in ("head", "value")))
+    framed = frame_content(content, event_ms, records.column("leader_epoch"), framing.contract, columns)
     first = np.flatnonzero(mark_changes(window, source))
     newest = np.maximum.reduceat(event_ms.fill_null(QUARANTINE).to_numpy(), first)
     sums = np.column_stack([source[first].astype(np.int64), count_groups(framed.parts, first), newest])
@@ -205,9 +186,9 @@ def _as_text(column: pa.Array) -> pa.Array:
     return column if pa.types.is_string(column.type) else pc.cast(column, pa.string())
 
 
-def _make_end(text: bytes) -> pa.RecordBatch:
-    end = {"window_ms": SHARD_END, "place": 0, "text": text, "hash": hash_text(text)}
-    return pa.RecordBatch.from_pylist([end], PIECE)
+def _make_ends(texts: pa.Array) -> pa.RecordBatch:
+    ends = [{"window_ms": SHARD_END, "place": 0, "text": text, "hash": hash_text(text)} for text in texts.to_pylist()]
+    return pa.RecordBatch.from_pylist(ends, PIECE)
 
 
 def _make_pieces(waiting: _Waiting, grouping: Grouping, progress: _Progress) -> pa.RecordBatch:

@@ -1,18 +1,24 @@
-"""What a reader delivered of one shard, in its own words: a proof that does not come from what was appended."""
+"""What a reader delivered of one shard, in its own words: a proof that does not come from what was appended.
+
+The words travel as one record more, of the offset END_OFFSET, which no record of Kafka has, as its head.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from onceover.lines.digest_sums import count_all
-from onceover.lines.frame import hash_content
+from onceover.lines.frame import add_value, hash_content
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.log_history import NO_EPOCH
+
+END_OFFSET: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +45,9 @@ class ShardRead:
         oldest = min(moments, default=None)
         return ShardRead(self.kafka_partition, self.start, self.digest + later.digest, oldest, epochs)
 
-    def add(self, records: pa.RecordBatch, content: pa.Array) -> ShardRead:
-        """Return this read with these records, at least one, in the reader's columns, and their lines' `content`."""
+    def add(self, records: pa.RecordBatch, head: pa.Array) -> ShardRead:
+        """Return this read with these records, at least one, in the reader's columns, and their lines' `head`."""
+        content = add_value(head, records.column("value"))
         digest = Digest(*map(int, count_all(hash_content(content))))
         stamps = records.column("kafka_timestamp").to_numpy()
         oldest = int(stamps.min()) if stamps.min() >= 0 else min(map(int, stamps[stamps >= 0]), default=None)

@@ -62,17 +62,21 @@ def frame_content(
 
 def hash_records(records: pa.RecordBatch, generation: str) -> np.ndarray:
     """Return what each of these records of one generation adds to a digest (n x 4, uint32)."""
-    return hash_content(join_content(records, generation))
+    return hash_content(add_value(join_head(records, generation), records.column("value")))
 
 
-def join_content(records: pa.RecordBatch, generation: str) -> pa.Array:
-    """Return the bytes of each of these records of one generation that the digest covers: its line up to VALUE."""
+def join_head(records: pa.RecordBatch, generation: str) -> pa.Array:
+    """Return the bytes before VALUE of each of these records of one generation."""
     return join_fields(
         _format_prefix(records, generation),
         _escape_nullable(records.column("key")),
         pc.fill_null(records.column("headers").cast(pa.binary()), b""),
-        _escape_nullable(records.column("value")),
     )
+
+
+def add_value(head: pa.Array, value: pa.Array) -> pa.Array:
+    """Return the bytes that the digest covers, from those before VALUE."""
+    return join_fields(head, _escape_nullable(value))
 
 
 def hash_content(content: pa.Array) -> np.ndarray:

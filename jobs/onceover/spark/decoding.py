@@ -94,16 +94,6 @@ class Decoding:
             added += _read(self.key_reader, part, part.column("key"), "key") if self.key_reader else ()
             yield part, added
 
-    def hide_read(self, values: pa.Array, added: list[pa.Array]) -> pa.Array:
-        """Return the values of a part that `decode` yielded with what it `added`: empty where Spark reads DOCUMENT or
-        PLAIN in their place, and null ones null."""
-        is_read = values.is_valid()
-        if not self.has_document and self.reader is None:
-            if self.plain is None:
-                return values
-            is_read = added[[field.name for field in self.fields].index(PLAIN)].is_valid()
-        return pc.if_else(is_read, b"", values)
-
     def add(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part, added in self.decode(batch):
@@ -142,8 +132,7 @@ class Decoding:
             if size >= _TOGETHER:
                 yield pa.array(documents, pa.binary()), pa.array(faults, pa.string())
                 documents, faults, size = [], [], 0
-        if documents:
-            yield pa.array(documents, pa.binary()), pa.array(faults, pa.string())
+        yield pa.array(documents, pa.binary()), pa.array(faults, pa.string())
 
 
 def find_decoding(

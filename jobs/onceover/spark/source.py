@@ -8,12 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import pairwise
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
@@ -25,23 +22,20 @@ from onceover.kafka.guarded_read import read_range, read_with_care
 from onceover.kafka.memory_limit import MAX_BYTES, limit_memory
 from onceover.kafka.reader import KafkaSource, LogReader
 from onceover.kafka.record_batch import SCHEMA as READ
-from onceover.kafka.shard_read import ShardRead
+from onceover.kafka.shard_read import END_OFFSET, ShardRead
 from onceover.kafka.topic import derive_generation
-from onceover.lines.dedup import mark_changes
-from onceover.lines.frame import hash_records, join_content
+from onceover.lines.frame import hash_records, join_head
 from onceover.model.digest import HALVES
 from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import OffsetRange
-from onceover.spark.bypass import BYPASS, END_OFFSET, RECORDS_OFFSET, pack
 from onceover.spark.decoding import Decoding
 from onceover.spark.python_worker import freeze_modules
 
 SCHEMA: Final = from_arrow_schema(pa.schema([*READ, *((half, pa.int64()) for half in HALVES)]))
-_SEEN: Final = pa.schema([*list(READ)[:4], ("value", pa.string()), (BYPASS, pa.string())])
-"""What the contract's SQL sees of a record, and what goes past it. Both texts are strings of any bytes: Spark copies
-each binary value into an object wherever rows are made."""
-_CELL_BYTES: Final = 4 << 20
-"""Bytes of records that go past SQL in one row, but for one record: Spark keeps some buffers of twice its size."""
+_TEXTS: Final = [("value", pa.string()), ("head", pa.string())]
+_HEADED: Final = pa.schema([*(field for field in READ if field.name not in ("value", "headers")), *_TEXTS])
+"""What the contract's SQL sees of a record, its leader epoch, and the bytes of its line before VALUE. Both are strings
+of any bytes: Spark copies each binary value into an object wherever rows are made."""
 _SHARDS: Final = "onceover.shards"  # a local property of Spark, which tasks see
 
 
@@ -70,11 +64,11 @@ def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[Offse
 
 
 def read_shards(spark: SparkSession, source: KafkaSource, tasks: int, decoding: Decoding) -> DataFrame:
-    """Return the records of the shards that `name_shards` names while an action runs, in the columns of _SEEN and of
-    the decoding, and rows of negative offsets, as `bypass` has them. So many tasks read them.
+    """Return the records of the shards that `name_shards` names while an action runs, in the columns of _HEADED and of
+    the decoding, and a row more for each shard, of the offset END_OFFSET, whose head is its `ShardRead`. So many tasks
+    read them.
 
-    Values that nothing in Spark has to read any more are empty. An action raises the errors of reading, also for a
-    shard of another generation than the source's.
+    An action raises the errors of reading, also for a shard of another generation than the source's.
     """
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -88,7 +82,7 @@ def read_shards(spark: SparkSession, source: KafkaSource, tasks: int, decoding: 
                     for shard in shards[number::tasks]:
                         yield from _read_shard(reader, generation, decoding, *shard)
 
-    return spark.range(0, tasks, 1, tasks).mapInArrow(read, from_arrow_schema(_see_with(decoding)))
+    return spark.range(0, tasks, 1, tasks).mapInArrow(read, from_arrow_schema(_head_with(decoding)))
 
 
 @contextmanager
@@ -129,39 +123,24 @@ def _read_shard(
         raise OffsetRangeError(f"a shard of generation {own} is none of topic {reader.source.topic!r} by its ID")
     read = ShardRead(kafka_partition, start)
     for records in read_with_care(reader, kafka_partition, start, end):
-        content = join_content(records, generation)
-        read = read.add(records, content)
-        yield from _show(records, content, decoding)
-    yield _make_row(END_OFFSET, pa.py_buffer(read.as_bytes()), decoding)
+        head = join_head(records, generation)
+        read = read.add(records, head)
+        yield from _add_head(records, head, decoding)
+    ended = {"kafka_partition": kafka_partition, "offset": END_OFFSET, "kafka_timestamp": -1}
+    yield pa.RecordBatch.from_pylist([{**ended, "head": read.as_bytes()}], _head_with(decoding))
 
 
-def _see_with(decoding: Decoding) -> pa.Schema:
-    return pa.schema([*_SEEN, *decoding.fields])
+def _head_with(decoding: Decoding) -> pa.Schema:
+    return pa.schema([*_HEADED, *decoding.fields])
 
 
-def _show(records: pa.RecordBatch, content: pa.Array, decoding: Decoding) -> Iterator[pa.RecordBatch]:
-    """Yield these records of one Kafka partition, after each row with what goes past the contract's SQL those that it
-    is of."""
-    start = 0
+def _add_head(records: pa.RecordBatch, head: pa.Array, decoding: Decoding) -> Iterator[pa.RecordBatch]:
+    columns, start = _head_with(decoding), 0
     for part, added in decoding.decode(records):
-        ends = np.cumsum(pc.binary_length(content.slice(start, len(part))).to_numpy())
-        bounds = [*np.flatnonzero(mark_changes(ends // _CELL_BYTES)).tolist(), len(part)]
-        for first, last in pairwise(bounds):
-            some, columns = part.slice(first, last - first), [each.slice(first, last - first) for each in added]
-            packed = pack(some, content.slice(start + first, last - first))
-            yield _make_row(RECORDS_OFFSET, packed, decoding)
-            value = decoding.hide_read(some.column("value"), columns).view(pa.string())
-            arrays = [*some.columns[:4], value, pa.nulls(len(some), pa.string()), *columns]
-            yield pa.RecordBatch.from_arrays(arrays, schema=_see_with(decoding))
+        texts = [part.column("value").view(pa.string()), head.slice(start, len(part)).view(pa.string())]
         start += len(part)
-
-
-def _make_row(offset: int, text: pa.Buffer, decoding: Decoding) -> pa.RecordBatch:
-    schema = _see_with(decoding)
-    bounds = pa.py_buffer(np.array([0, text.size], np.int32))
-    row = pa.RecordBatch.from_pylist([{"offset": offset}], schema)
-    given = pa.Array.from_buffers(pa.string(), 1, [None, bounds, text])
-    return row.set_column(schema.get_field_index(BYPASS), BYPASS, given)
+        arrays = [*(part.column(name) for name in _HEADED.names[:-2]), *texts, *added]
+        yield pa.RecordBatch.from_arrays(arrays, schema=columns)
 
 
 def add_shard_ends(records: DataFrame, generation: str, decoding: Decoding) -> DataFrame:
@@ -175,17 +154,17 @@ def add_shard_ends(records: DataFrame, generation: str, decoding: Decoding) -> D
         F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
         F.array(F.array(F.lit(NO_EPOCH).cast("bigint"), first, last)).alias("epochs"),
     )
-    ends = records.groupBy("kafka_partition").agg(F.to_json(read).alias(BYPASS))
-    names = ("kafka_timestamp", "key", "value", *(field.name for field in decoding.fields))
-    ends = ends.withColumns({"offset": F.lit(END_OFFSET).cast("bigint"), **dict.fromkeys(names, F.lit(None))})
+    ends = records.groupBy("kafka_partition").agg(F.to_json(read).alias("head"))
+    fixed = {"offset": F.lit(END_OFFSET).cast("bigint"), "kafka_timestamp": F.lit(-1).cast("bigint")}
+    decoded = (field.name for field in decoding.fields)
+    ends = ends.withColumns(fixed | dict.fromkeys(("key", "value", "leader_epoch", *decoded), F.lit(None)))
 
-    def show(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def add_heads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for kafka_partition in batch.column("kafka_partition").unique():
-                of_it = batch.filter(pc.equal(batch.column("kafka_partition"), kafka_partition))
-                yield from _show(of_it, join_content(of_it, generation), decoding)
+            yield from _add_head(batch, join_head(batch, generation), decoding)
 
-    return records.select(*READ.names).mapInArrow(show, from_arrow_schema(_see_with(decoding))).unionByName(ends)
+    headed = from_arrow_schema(_head_with(decoding))
+    return records.select(*READ.names).mapInArrow(add_heads, headed).unionByName(ends)
 
 
 def _add_halves(records: pa.RecordBatch, generation: str) -> pa.RecordBatch:

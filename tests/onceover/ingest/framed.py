@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from onceover.ingest.framing import SUM_FIELDS, Framing
+from onceover.ingest.framing import SHARD_END, SUM_FIELDS, Framing
 from onceover.kafka.shard_read import ShardRead
 from onceover.lines.grouping import Grouping
 from onceover.lines.line_format import Line, compute_digest, encode, encode_content
@@ -17,7 +16,6 @@ from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record
 from onceover.model.windowing import Windowing
-from onceover.spark.bypass import BYPASS, END_OFFSET, RECORDS_OFFSET, pack
 
 GENERATION, CONTRACT, HOUR_MS = "00c0ffee", "V1-00c0ffee00c0ffee", 3_600_000
 GROUPING = Grouping(
@@ -32,43 +30,40 @@ FRAMING = Framing(
     most_windows=100,
 )
 _SCHEMA = pa.schema(
-    dict.fromkeys(("offset", "event_ms", "m_amount"), pa.int64())
-    | {BYPASS: pa.binary(), "m_events": pa.int32()}
+    dict.fromkeys(("kafka_partition", "leader_epoch", "m_events"), pa.int32())
+    | dict.fromkeys(("head", "value"), pa.binary())
+    | dict.fromkeys(("event_ms", "m_amount"), pa.int64())
     | dict.fromkeys(("reason", "k_kind"), pa.string())
 )
-_KNOWN = pa.schema([("kafka_partition", pa.int32()), ("offset", pa.int64()), ("leader_epoch", pa.int32())])
 
 
 def record(
     offset: int, hour: int, minute: int = 0, kafka_partition: int = 0, kind: str | None = "a", amount: int = 1
 ) -> dict[str, Any]:
     """Return a record of that hour since 1970."""
+    head, value = _split_content(kafka_partition, offset)
     counted = {"event_ms": hour * HOUR_MS + minute * 60_000, "k_kind": kind, "m_events": 1, "m_amount": amount}
     return {"window_ms": hour * HOUR_MS, "kafka_partition": kafka_partition, "offset": offset,
-            "leader_epoch": offset % 5, **counted}  # fmt: skip
+            "leader_epoch": offset % 5, "head": head, "value": value, **counted}  # fmt: skip
 
 
 def quarantined(offset: int, reason: str = "tombstone") -> dict[str, Any]:
-    return {"window_ms": -1, "kafka_partition": 0, "offset": offset, "reason": reason}
+    head, value = _split_content(0, offset)
+    return {"window_ms": -1, "kafka_partition": 0, "offset": offset, "head": head, "value": value, "reason": reason}
 
 
 def shard_end(read: ShardRead) -> dict[str, Any]:
-    return {"offset": END_OFFSET, BYPASS: read.as_bytes(), "reason": "tombstone"}
+    return {"kafka_partition": read.kafka_partition, "head": read.as_bytes(), "event_ms": SHARD_END,
+            "reason": "tombstone"}  # fmt: skip
 
 
 def make_batch(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
-    """Return these rows, and before each run of records what goes past Spark's rows."""
-    given: list[Mapping[str, Any]] = []
-    for is_end, run in groupby(rows, key=lambda row: row["offset"] == END_OFFSET):
-        of_run = list(run)
-        given += of_run if is_end else [pack_row(of_run), *of_run]
-    return pa.RecordBatch.from_pylist([{name: row.get(name) for name in _SCHEMA.names} for row in given], _SCHEMA)
+    return pa.RecordBatch.from_pylist([{name: row.get(name) for name in _SCHEMA.names} for row in rows], schema=_SCHEMA)
 
 
-def pack_row(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    known = pa.RecordBatch.from_pylist([{name: row.get(name) for name in _KNOWN.names} for row in rows], _KNOWN)
-    content = pa.array([encode_content(_make_record(row["kafka_partition"], row["offset"])) for row in rows])
-    return {"offset": RECORDS_OFFSET, BYPASS: pack(known, content).to_pybytes(), "reason": "tombstone"}
+def _split_content(kafka_partition: int, offset: int) -> tuple[bytes, bytes | None]:
+    made = _make_record(kafka_partition, offset)
+    return encode_content(made).rpartition(b"\t")[0], made.value
 
 
 def _make_record(kafka_partition: int, offset: int) -> Record:

@@ -86,7 +86,6 @@ def test_ends_of_shards_pass_and_are_no_lines() -> None:
 
 
 def test_much_text_goes_on_in_several_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(framing, "_TOGETHER_RECORDS", 5)
     monkeypatch.setattr(framing, "_PIECES_BYTES", 1000)
     rows = [record(n, n % 2) for n in range(200)]
     pieces = frame_all([rows[n : n + 5] for n in range(0, 200, 5)])
@@ -112,10 +111,9 @@ def test_long_text_is_several_pieces_in_order(monkeypatch: pytest.MonkeyPatch) -
         assert [piece["sums"] is None for piece in own] == [False] + [True] * (len(own) - 1)
 
 
-@pytest.mark.parametrize("limit", [None, 1])
-def test_too_many_windows_or_groups_are_refused(monkeypatch: pytest.MonkeyPatch, limit: int | None) -> None:
-    for name in ("_TOGETHER_RECORDS", "_PIECES_BYTES") if limit else ():
-        monkeypatch.setattr(framing, name, limit)
+@pytest.mark.parametrize("limit", [framing._PIECES_BYTES, 1])
+def test_too_many_windows_or_groups_are_refused(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    monkeypatch.setattr(framing, "_PIECES_BYTES", limit)
     batches = [[record(n, n)] for n in range(4)]
     assert len(frame_all(batches, replace(FRAMING, most_windows=4))) == 4
     with pytest.raises(BatchTooLargeError, match=r"has 4 windows .*of at most 3"):

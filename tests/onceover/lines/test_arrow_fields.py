@@ -8,7 +8,7 @@ from tests.onceover.lines.test_kernels import files
 
 from onceover.lines.arrow_fields import SCHEMA, read_fields
 from onceover.lines.escapes import CorruptLineError, escape_headers
-from onceover.lines.frame import hash_records, join_content
+from onceover.lines.frame import hash_records, join_head
 from onceover.lines.line_format import compute_digest, decode
 from onceover.lines.read import read
 from onceover.model.digest import HALVES
@@ -60,4 +60,4 @@ def test_fields_are_the_references_or_null(data: bytes) -> None:
 def test_no_record_adds_nothing_to_a_digest() -> None:
     none = pa.RecordBatch.from_pylist([], SCHEMA)
     assert hash_records(none, "00c0ffee").shape == (0, 4)
-    assert len(join_content(none, "00c0ffee")) == 0
+    assert len(join_head(none, "00c0ffee")) == 0

@@ -16,7 +16,7 @@ from tests.onceover.lines.test_line_format import records as any_records
 
 from onceover.lines.columns import read_columns
 from onceover.lines.escapes import CorruptLineError, escape_headers
-from onceover.lines.frame import frame_content, join_content
+from onceover.lines.frame import add_value, frame_content, join_head
 from onceover.lines.line_format import (
     MAX_EPOCH,
     MAX_EVENT_MS,
@@ -79,7 +79,7 @@ def _frame(lines: list[Line]) -> bytes:
             **{name: pa.array(column, pa.binary()) for name, column in zip(names, columns, strict=True)},
         }
     )
-    content = join_content(batch, GENERATION)
+    content = add_value(join_head(batch, GENERATION), batch["value"])
     framed = frame_content(content, batch["event_ms"], batch["leader_epoch"], CONTRACT, [batch[each] for each in names])
     digest = Digest(len(lines), *map(int, framed.parts.sum(axis=0)))
     assert digest == compute_digest(line.record for line in lines)

@@ -112,8 +112,8 @@ def interpret_values(
 
 
 def read_as_ingest(records: DataFrame, contract: Contract) -> DataFrame:
-    """Make a string of each value, empty where it is read, and add what ingest decodes, each record alone: a value that
-    is not plain would hide the others."""
+    """Make a string of each value, and add what ingest decodes, each record alone: a value that is not plain would hide
+    the others."""
     decoding = find_decoding(records.sparkSession, contract, plain=True)
     fields = [
         pa.field("value", pa.string()) if each.name == "value" else each for each in to_arrow_schema(records.schema)
@@ -124,8 +124,6 @@ def read_as_ingest(records: DataFrame, contract: Contract) -> DataFrame:
         singles = (batch.slice(n, 1) for batch in batches for n in range(len(batch)))
         for single in singles:
             for part, added in decoding.decode(single):
-                hidden = decoding.hide_read(part.column("value"), added)
-                part = part.set_column(part.schema.get_field_index("value"), "value", hidden)
                 arrays = [each.view(field.type) for each, field in zip(part.columns, fields, strict=True)]
                 yield pa.RecordBatch.from_arrays([*arrays, *added], schema=schema)
 

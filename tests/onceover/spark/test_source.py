@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -11,12 +10,11 @@ from pyspark.sql import SparkSession
 from onceover.errors import OffsetRangeError
 from onceover.kafka.guarded_read import read_range
 from onceover.kafka.reader import KafkaSource
-from onceover.kafka.shard_read import ShardRead, parse_shard
+from onceover.kafka.shard_read import END_OFFSET, ShardRead, parse_shard
 from onceover.kafka.topic import derive_generation
 from onceover.lines.frame import hash_records
 from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.spark.bypass import END_OFFSET, rejoin
 from onceover.spark.decoding import Decoding
 from onceover.spark.source import SCHEMA, add_shard_ends, name_shards, read_ranges, read_shards
 
@@ -72,11 +70,11 @@ def test_shards_are_read_to_their_ends_by_one_query(spark: SparkSession, broker:
         shards = [shard for shard in make_ranges(source, *bounds) if len(shard)]
         with name_shards(spark, shards):
             rows = query.collect()
-        assert sorted((r.kafka_partition, r.offset) for r in rows if r.offset >= 0) == sorted(
+        assert sorted((r.kafka_partition, r.offset) for r in rows if r.offset != END_OFFSET) == sorted(
             (n, offset) for n, start, end in bounds for offset in range(start, end)
         )
         ends = {(end.kafka_partition, end.start): end
-                for row in rows if row.offset == END_OFFSET and (end := parse_shard(row.bypass.encode()))}  # fmt: skip
+                for row in rows if row.offset == END_OFFSET and (end := parse_shard(row.head.encode()))}  # fmt: skip
         assert len(ends) == sum(row.offset == END_OFFSET for row in rows) == len(shards)
         for shard in shards:
             read = list(read_range(source, shard.source.kafka_partition, shard.start, shard.end))
@@ -103,37 +101,14 @@ def test_records_that_were_read_before_end_like_a_shard(spark: SparkSession) -> 
         "CAST(id + 1 AS INT) AS leader_epoch",
         *(f"CAST(NULL AS BINARY) AS {name}" for name in ("key", "headers", "value")),
     ).selectExpr("*", *halves.split(", "))  # fmt: skip
-    rows = list(rejoin(add_shard_ends(records, "00c0ffee", Decoding()).toArrow().to_batches()))
-    ends = [parse_shard(row) for row in rows if isinstance(row, bytes)]
+    rows = add_shard_ends(records, "00c0ffee", Decoding()).collect()
+    ends = [parse_shard(row.head.encode()) for row in rows if row.offset == END_OFFSET]
     assert sorted(ends, key=lambda end: end.kafka_partition) == [
         ShardRead(0, 6, Digest(2, 28, 42, 56, 70), 1, {-1: (6, 8)}),
         ShardRead(1, 5, Digest(3, 42, 63, 84, 105), 0, {-1: (5, 9)}),
     ]
-    batches = [row for row in rows if not isinstance(row, bytes)]
-    read = sorted((row["offset"], row["leader_epoch"]) for batch in batches for row in batch.to_pylist())
+    read = sorted((row.offset, row.leader_epoch) for row in rows if row.offset != END_OFFSET)
     assert read == [(5, 6), (6, 7), (7, 8), (8, 9), (9, 10)], "the line that is released keeps its record's epoch"
-
-
-@pytest.mark.spark
-def test_large_records_go_past_rows_a_few_together(spark: SparkSession) -> None:
-    read = spark.range(0, 20, 1, 1).selectExpr(
-        "0 AS kafka_partition", "id AS offset", "1L AS kafka_timestamp", "0 AS leader_epoch",
-        *(f"CAST(NULL AS BINARY) AS {name}" for name in ("key", "headers")),
-        "CAST(repeat('x', 1 << 20) AS BINARY) AS value", *(f"0L AS {half}" for half in HALVES),
-    )  # fmt: skip
-    batches = add_shard_ends(read, "00c0ffee", Decoding()).toArrow().to_batches()
-    cells = [size for batch in batches for size in pc.binary_length(batch["bypass"]).drop_null().to_pylist()]
-    assert max(cells) < 6 << 20
-    assert sum(len(batch) for batch in rejoin(batches) if not isinstance(batch, bytes)) == 20
-
-
-@pytest.mark.spark
-def test_documents_that_fill_a_part_exactly_are_all_shown(spark: SparkSession) -> None:
-    value = bytearray(gzip.compress(b"x" * (3 << 20)))
-    rows = [(0, offset, 1, None, None, value, 0, 0, 0, 0, 0) for offset in range(6)]
-    shown = add_shard_ends(spark.createDataFrame(rows, SCHEMA).coalesce(1), "00c0ffee", Decoding(compression="gzip"))
-    batches = shown.select("offset", "bypass").toArrow().to_batches()
-    assert sum(len(batch) for batch in rejoin(batches) if not isinstance(batch, bytes)) == 6
 
 
 @pytest.mark.spark
