@@ -208,16 +208,17 @@ def test_registered_avro_is_drafted_by_its_newest_schema(lanes: Lanes, client: S
     old, new = Writer(client, lane, make_schema()), Writer(client, lane, make_reader())
     values = [old.write(number) for number in range(10)] + [new.write(number, seats=2) for number in range(10, 20)]
     unknown = b"\0\0\xff\xff\0" + values[0][5:]
-    lane.produce([*values, unknown, b"\0\x7f\xff\xff\xff\0"], timestamp=NOON_MS)
+    lane.produce([*values, unknown, b"\0\x7f\xff\xff\xff\0"], timestamp=NOON_MS, key=old.write(0))
     name = f"{lane.name}_drafted"
     try:
         drafted = as_json("pipelines", "init", lane.topic, "--name", name)
-        assert json.loads(Path(drafted["schema_file"]).read_text()) == make_reader()
+        schemas = [json.loads(Path(file).read_text()) for file in drafted["schema_files"]]
+        assert schemas == [make_reader(), make_schema()]
         assert tomllib.loads(drafted["toml"])["contract"]["measures"].keys() == {"records", "fare", "seats"}
         sample = take_sample(lane.spark, find(name), 100)
         assert (sample.records, sample.quarantined) == (22, 2)
     finally:
-        for each in pipelines_folder().glob(f"{name}.*"):
+        for each in pipelines_folder().glob(f"{name}*"):
             each.unlink()
 
 

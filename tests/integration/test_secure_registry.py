@@ -89,7 +89,7 @@ def test_registry_over_https_takes_authority_and_password(
     monkeypatch.setenv("ONCEOVER_REGISTRY_USER_INFO_FILE", str(secret))
     try:
         drafted = as_json("pipelines", "init", lane.topic, "--name", f"{lane.name}_https")
-        assert json.loads(Path(drafted["schema_file"]).read_text()) == make_schema()
+        assert json.loads(Path(drafted["schema_files"][0]).read_text()) == make_schema()
         assert "is there already" in run("pipelines", "init", lane.topic, "--name", f"{lane.name}_https").stderr
         sampled = run("pipelines", "check", lane.name, "--sample", "10", "--json")
         sample = json.loads(sampled.stdout)["sample"]

@@ -9,10 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final
 
+import pyarrow as pa
+
 from onceover.config.contract_tables import RESERVED
-from onceover.config.sampled_content import FindSchema, SampledContent, find_content
-from onceover.errors import TerminalError
+from onceover.config.registered_content import FindSchema, RegisteredContent, find_key
+from onceover.config.sampled_content import SampledContent, find_content
+from onceover.errors import TerminalError, UnreachableError
 from onceover.formats.event_times import EventTime, find_event_times
+from onceover.formats.framed import find_guids
 from onceover.formats.shape import Field, infer_type, list_columns, list_fields, quote
 from onceover.model.wording import pluralize
 
@@ -28,30 +32,26 @@ _ID: Final = re.compile(r"(?:^|_)(?:id|no|nr|number|zip|code|version)$|[a-z]I[dD
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The text of a TOML, what it could not know, a sentence each, and the schema of a registry for a file beside it,
-    whose `schema_file` is empty without one."""
+    """The text of a TOML, what it could not know, a sentence each, and the schemas of a registry for files beside it,
+    by their names."""
 
     toml: str
     doubts: tuple[str, ...]
-    schema_file: str
-    schema: bytes
+    schema_files: Mapping[str, bytes]
 
 
 def draft_pipeline(
-    topic: str,
-    values: Sequence[bytes | None],
-    stamps: Sequence[int],
-    kafka: Mapping[str, str],
-    name: str,
-    find_schema: FindSchema,
+    topic: str, records: pa.Table, kafka: Mapping[str, str], name: str, find_schema: FindSchema
 ) -> Draft:
-    """Return a draft of that name for the topic of these values, with Kafka's times in ms and a client's properties.
+    """Return a draft of that name for the topic of these records, as a reader returns them, and a client's properties.
     `find_schema` asks a registry. Raises TerminalError for values that no contract reads, and if there are none."""
-    present = [(value, stamp) for value, stamp in zip(values, stamps, strict=True) if value is not None]
-    if not present:
+    present = records.filter(records.column("value").is_valid())
+    if not present.num_rows:
         raise TerminalError(f"topic {topic} has no record with a value to look at: produce some first")
+    stamps = present.column("kafka_timestamp").to_pylist()
     try:
-        found = find_content(topic, [value for value, _ in present], find_schema)
+        guids = find_guids(present.column("headers"), "value")
+        found = find_content(topic, present.column("value").to_pylist(), guids, find_schema)
         columns = list_columns(found.rows)
         kinds = {each: infer_type(column) or (found.format == "csv" and "STRING") for each, column in columns.items()}
         fields = list(list_fields(found.rows))
@@ -59,36 +59,54 @@ def draft_pipeline(
         raise TerminalError(f"the values of topic {topic} are nested too deeply for a schema: write one") from error
     names = dict.fromkeys(each for row in found.rows for each, value in (row or {}).items() if value is not None)
     left_out = [ascii(each)[:60] for each in names if not kinds.get(each)]
-    if left_out and not found.schema:
+    if left_out and not found.registered:
         found.doubts.append(f"Left out, for no type takes all values, or a name is not fit: {', '.join(left_out)}.")
     readable = [at for at, row in enumerate(found.rows) if row is not None]
     fields = [replace(each, values=[each.values[at] for at in readable]) for each in fields]
-    times = find_event_times(fields, [present[at][1] for at in readable])
-    schema = [f"{quote(each)} {kind}" for each, kind in kinds.items() if kind and not found.schema]
-    schema_file = f"{name}{found.suffix}" if found.schema else ""
+    times = find_event_times(fields, [stamps[at] for at in readable])
+    schema = [f"{quote(each)} {kind}" for each, kind in kinds.items() if kind and not found.registered]
+    key = _find_key(records, found, find_schema)
+    files = {f"{name}{each.suffix}": each for each in [found.registered] if each}
+    key_files = {f"{name}_key{each.suffix}": each for each in [key] if each}
     lines = [
-        f"# Drafted from {pluralize(len(values), 'record')} of the topic. What says `guess` is for you to decide.",
+        f"# Drafted from {pluralize(len(records), 'record')} of the topic. What says `guess` is for you to decide.",
         "[contract]",
         f"topic = {_quote(topic)}",
         "window_minutes = 5  # guess",
         f"format = {_quote(found.format)}",
         *([f"compression = {_quote(found.compression)}"] if found.compression != "none" else []),
         *([f"wire_format = {_quote(found.wire_format)}"] if found.wire_format != "none" else []),
-        *([f"schema_file = {_quote(schema_file)}"] if schema_file else []),
-        *_write_message(found.messages),
+        *_write_schemas(files, ""),
         *(['schema = """', ",\n".join(f"  {_quote(each)[1:-1]}" for each in schema), '"""'] if schema else []),
+        *_write_schemas(key_files, "key_"),
         *_write_event_time(found, times),
         *(["[contract.csv]", f"separator = {_quote(found.separator)}"] if found.format == "csv" else []),
         *_write_columns(fields, times),
         *_write_bounds(found, times[:1]),
         *(["[kafka]", *(f"{_quote(each)} = {_quote(value)}" for each, value in kafka.items())] if kafka else []),
     ]
-    return Draft("\n".join(lines) + "\n", tuple(found.doubts), schema_file, found.schema)
+    schemas = {file: each.schema for file, each in (files | key_files).items()}
+    return Draft("\n".join(lines) + "\n", tuple(found.doubts), schemas)
 
 
-def _write_message(messages: Sequence[str]) -> Iterator[str]:
-    if messages:
-        yield f"message = {_quote(messages[0])}{'  # guess: or ' if messages[1:] else ''}{', '.join(messages[1:4])}"
+def _find_key(records: pa.Table, found: SampledContent, find_schema: FindSchema) -> RegisteredContent | None:
+    if found.wire_format == "none":
+        return None
+    try:
+        return find_key(records.column("key").to_pylist(), find_guids(records.column("headers"), "key"), find_schema)
+    except UnreachableError as error:
+        found.doubts.append(f"Keys are left as text: {error}.")
+        return None
+
+
+def _write_schemas(files: Mapping[str, RegisteredContent], part: str) -> Iterator[str]:
+    for file, content in files.items():
+        if part:
+            yield f"{part}format = {_quote(content.kind)}  # guess: take out all lines of {part} if no SQL needs keys"
+        yield f"{part}schema_file = {_quote(file)}"
+        if names := content.messages:
+            others = f"  # guess: or {', '.join(names[1:4])}" if names[1:] else ""
+            yield f"{part}message = {_quote(names[0])}{others}"
 
 
 def _write_event_time(found: SampledContent, times: Sequence[EventTime]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
+from tests.onceover.config.sampled_records import STAMP, make_records
 
 from onceover.config.pipeline_draft import Draft, draft_pipeline
 from onceover.config.pipeline_file import read_pipeline
@@ -26,7 +27,6 @@ from onceover.model.contract import Contract, Key
 
 from .contracts import NOON, interpret_values
 
-STAMP = NOON + 1_500
 NAMES = st.text(max_size=8) | st.sampled_from(
     ["at", "order", "select", "a.b", "a`b", "ID", "id", "\x7f", "'", '"""', "\\"]
 )
@@ -39,7 +39,7 @@ OBJECTS = st.lists(st.dictionaries(NAMES, VALUES, max_size=5), min_size=1, max_s
 
 
 def draft(values: Sequence[bytes | None], topic: str = "t") -> Draft:
-    return draft_pipeline(topic, values, [STAMP] * len(values), {"client.id": 'a"b'}, "drafted", find_none)
+    return draft_pipeline(topic, make_records(values), {"client.id": 'a"b'}, "drafted", find_none)
 
 
 def find_none(name: object) -> tuple[str, str]:
@@ -201,7 +201,7 @@ def test_any_bytes_make_a_toml_or_are_named(tmp_path: Path, values: list[bytes])
 
 
 def test_wire_format_and_empty_topics_are_named() -> None:
-    with pytest.raises(TerminalError, match="Confluent's wire format, schema IDs 7, 9, and no JSON"):
+    with pytest.raises(TerminalError, match="Confluent's wire format, schemas 7, 9, and no JSON"):
         draft([b"\0\0\0\0\x07abc", b"\0\0\0\0\x09{}"])
     for nothing in ([], [None]):
         with pytest.raises(TerminalError, match="topic t has no record with a value"):
@@ -224,10 +224,11 @@ def test_descriptor_of_a_registry_becomes_a_descriptor_set(tmp_path: Path) -> No
     text, at = b64encode(descriptor).decode(), Timestamp(seconds=NOON // 1000, nanos=5).SerializeToString()
     values = [b"\0\0\0\0\x07\0" + at, b"\0\0\0\0\x07\x09"]
 
-    drafted = draft_pipeline("t", values, [STAMP] * 2, {"client.id": 'a"b'}, "drafted", lambda _: ("protobuf", text))
+    drafted = draft_pipeline("t", make_records(values), {"client.id": 'a"b'}, "drafted", lambda _: ("protobuf", text))
 
-    (tmp_path / drafted.schema_file).write_bytes(drafted.schema)
-    assert drafted.schema_file == "drafted.desc"
+    ((file, schema),) = drafted.schema_files.items()
+    (tmp_path / file).write_bytes(schema)
+    assert file == "drafted.desc"
     contract = load(tmp_path, drafted)
     assert (contract.message, contract.event_time) == ("google.protobuf.Timestamp", "timestamp_seconds(value.seconds)")
 
@@ -236,12 +237,12 @@ def test_descriptor_of_a_registry_becomes_a_descriptor_set(tmp_path: Path) -> No
 def test_schema_that_cannot_be_read_is_kept_as_it_is(kind: str, suffix: str) -> None:
     text = '{"type": "record"' if kind == "avro" else "message {"
 
-    drafted = draft_pipeline("t", [b"\0\0\0\0\x07\0\xff"], [STAMP], {}, "drafted", lambda _: (kind, text))
+    drafted = draft_pipeline("t", make_records([b"\0\0\0\0\x07\0\xff"]), {}, "drafted", lambda _: (kind, text))
 
-    assert (drafted.schema_file, drafted.schema.decode()) == (f"drafted{suffix}", text)
+    assert drafted.schema_files == {f"drafted{suffix}": text.encode()}
     assert drafted.doubts[0].startswith("No field is chosen, for the schema cannot be read as it is: ")
 
 
 def test_schema_of_another_kind_is_named() -> None:
-    with pytest.raises(TerminalError, match="schema IDs 7, and no JSON: schema 7 is one of json; write the TOML"):
-        draft_pipeline("t", [b"\0\0\0\0\x07\0\xff"], [STAMP], {}, "drafted", lambda _: ("json", "{}"))
+    with pytest.raises(TerminalError, match="schemas 7, and no JSON: schema 7 is one of json; write the TOML"):
+        draft_pipeline("t", make_records([b"\0\0\0\0\x07\0\xff"]), {}, "drafted", lambda _: ("json", "{}"))

@@ -100,10 +100,10 @@ def _read_index(payload: bytes) -> tuple[tuple[int, ...], int]:
     return tuple(index) or (0,), at
 
 
-def name_message(schema: str, value: bytes) -> str:
-    """Return the full name of the message of that schema which a value in Confluent's wire format is, "" of none."""
+def name_message(schema: str, placed: bytes) -> str:
+    """Return the full name of the message of that schema whose place these bytes begin with, "" of none."""
     try:
-        found = find_by_index(schema, _read_index(read_payload(value))[0])
+        found = find_by_index(schema, _read_index(placed)[0])
     except UndecodableError:
         return ""
     return found.full_name if found else ""

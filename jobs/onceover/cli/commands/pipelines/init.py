@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 
 from onceover.cli.arguments import complete_name, option
@@ -23,6 +24,7 @@ from onceover.kafka import Topic
 from onceover.kafka.guarded_read import read_range
 from onceover.kafka.last_offsets import plan_sample
 from onceover.kafka.reader import KafkaSource
+from onceover.kafka.record_batch import SCHEMA
 from onceover.model.pipeline import NAME, NAME_RULE
 
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="A topic that holds records.")]
@@ -49,8 +51,8 @@ Like = Annotated[
 def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Like = None) -> Answer:
     """Write a first TOML for a topic, from its last records: format, schema, event time, keys and measures.
 
-    Of Avro and Protobuf, writes the newest schema beside it, from the registry. What is a guess is marked so. Never
-    writes over a file.
+    Of Avro and Protobuf, writes the newest schemas of values and keys beside it, from the registry. What is a guess is
+    marked so. Never writes over a file.
     """
     if not re.fullmatch(TOPIC, topic) or len(topic) > MAX_TOPIC:
         raise UsageError(f"{topic[:80]!r} cannot be a topic; {TOPIC_RULE}")
@@ -61,17 +63,17 @@ def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Li
     path = pipelines_folder() / f"{name}.toml"
     if path.exists():
         raise _refuse(path)
-    values, stamps = _read_last(topic, records, properties)
-    draft = draft_pipeline(topic, values, stamps, properties, name, lambda each: find_schema(locate_registry(), each))
-    schema_path = path.with_name(draft.schema_file) if draft.schema_file else None
-    if schema_path:
-        _write(schema_path, draft.schema)
+    sample = _read_last(topic, records, properties)
+    draft = draft_pipeline(topic, sample, properties, name, lambda each: find_schema(locate_registry(), each))
+    schema_files = {str(path.with_name(file)): schema for file, schema in draft.schema_files.items()}
+    for file, schema in schema_files.items():
+        _write(Path(file), schema)
     _write(path, draft.toml.encode())
     return Answer(
         {
             "pipeline": name,
             "file": str(path),
-            "schema_file": schema_path and str(schema_path),
+            "schema_files": list(schema_files),
             "toml": draft.toml,
             "doubts": draft.doubts,
         },
@@ -84,8 +86,8 @@ def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Li
     )
 
 
-def _read_last(topic: str, most: int, properties: Mapping[str, str]) -> tuple[list[bytes | None], list[int]]:
-    """Return the values of the topic's last records, and Kafka's times in ms."""
+def _read_last(topic: str, most: int, properties: Mapping[str, str]) -> pa.Table:
+    """Return the topic's last records, as a reader returns them."""
     bootstrap, isolation = address("kafka"), "read_committed"
     with (
         closing(Topic(bootstrap, topic, isolation, properties)) as opened,
@@ -98,8 +100,7 @@ def _read_last(topic: str, most: int, properties: Mapping[str, str]) -> tuple[li
             for cut in plan_sample(facts, most)
             for batch in read_range(source, cut.source.kafka_partition, cut.start, cut.end)
         ]
-    values = [value for batch in batches for value in batch.column("value").to_pylist()]
-    return values, [stamp for batch in batches for stamp in batch.column("kafka_timestamp").to_pylist()]
+    return pa.Table.from_batches(batches, SCHEMA)
 
 
 def _refuse(path: Path) -> UsageError:
