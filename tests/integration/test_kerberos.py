@@ -210,6 +210,12 @@ def test_doctor_names_the_principal_and_its_tickets_end(
     (login,) = (each.what for each in outcomes if each.check == "Kerberos")
     sentence = f"onceover@{REALM} logs in by the keytab {keytab}, which renews its ticket; this one ends at "
     assert re.fullmatch(re.escape(sentence) + r"\d{4}-\d\d-\d\dT\d\d:\d\dZ", login)
+    shown = tmp_path / "shown.keytab"
+    shown.write_bytes(keytab.read_bytes())
+    for mode, states in ((0o640, []), (0o644, [("Kerberos", "wrong")])):
+        shown.chmod(mode)
+        set_login(monkeypatch, shown)
+        assert [(each.check, each.state) for each in check_hdfs([]) if each.state != "fine"] == states
     take_ticket(tmp_path / "cache")
     set_login(monkeypatch, None, tmp_path / "cache")
     (note,) = (each for each in check_hdfs([]) if each.state != "fine")

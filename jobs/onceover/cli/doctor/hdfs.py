@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import stat
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from onceover.cli.doctor.datanodes import check_datanodes, read_bean
@@ -69,6 +71,9 @@ def _check_ticket(where: str) -> Iterator[Outcome]:
     if keytab:
         what = f"{ticket.principal} logs in by the keytab {keytab}, which renews its ticket; this one ends at {end}"
         yield Outcome("Kerberos", "fine", what)
+        if Path(keytab).stat().st_mode & stat.S_IROTH:
+            what = f"every user of this machine may read the keytab {keytab}, and log in by it; `chmod o= {keytab}`"
+            yield Outcome("Kerberos", "wrong", what)
     else:
         what = (
             f"{ticket.principal} logs in by a ticket that ends at {end}, and that nothing renews; set {KEYTAB} to a "
