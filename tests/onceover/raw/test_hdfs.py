@@ -40,7 +40,7 @@ def test_kerberos_logs_in_each_request_to_a_namenode(monkeypatch: pytest.MonkeyP
     with pytest.raises(ConfigurationError, match=named):
         made.status("/")
     monkeypatch.setenv("KRB5_CONFIG", "/none.conf:/no-more.conf")
-    with pytest.raises(ConfigurationError, match="KRB5_CONFIG: /none.conf is no file that this process may read"):
+    with pytest.raises(ConfigurationError, match=r"KRB5_CONFIG: /none\.conf is no file that this process may read"):
         made.status("/")
     to_datanode = requests.Request("PUT", "http://127.0.0.1:2/webhdfs/v1/a?delegation=secret").prepare()
     assert "Authorization" not in made._session.auth(to_datanode).headers, "its own token is in the address"
