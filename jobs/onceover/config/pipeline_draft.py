@@ -66,8 +66,7 @@ def draft_pipeline(
     times = find_event_times(fields, [stamps[at] for at in readable])
     schema = [f"{quote(each)} {kind}" for each, kind in kinds.items() if kind and not found.registered]
     key = _find_key(records, found, find_schema)
-    files = {f"{name}{each.suffix}": each for each in [found.registered] if each}
-    key_files = {f"{name}_key{each.suffix}": each for each in [key] if each}
+    files = {f"{file}{each.suffix}": each for file, each in ((name, found.registered), (f"{name}_key", key)) if each}
     lines = [
         f"# Drafted from {pluralize(len(records), 'record')} of the topic. What says `guess` is for you to decide.",
         "[contract]",
@@ -76,17 +75,17 @@ def draft_pipeline(
         f"format = {_quote(found.format)}",
         *([f"compression = {_quote(found.compression)}"] if found.compression != "none" else []),
         *([f"wire_format = {_quote(found.wire_format)}"] if found.wire_format != "none" else []),
-        *_write_schemas(files, ""),
+        *_write_schema(found.registered, name),
         *(['schema = """', ",\n".join(f"  {_quote(each)[1:-1]}" for each in schema), '"""'] if schema else []),
-        *_write_schemas(key_files, "key_"),
+        *([f"# key_format = {_quote(key.kind)}  # guess: if SQL needs fields of `key`"] if key else []),
+        *(f"# key_{line}" for line in _write_schema(key, f"{name}_key")),
         *_write_event_time(found, times),
         *(["[contract.csv]", f"separator = {_quote(found.separator)}"] if found.format == "csv" else []),
         *_write_columns(fields, times),
         *_write_bounds(found, times[:1]),
         *(["[kafka]", *(f"{_quote(each)} = {_quote(value)}" for each, value in kafka.items())] if kafka else []),
     ]
-    schemas = {file: each.schema for file, each in (files | key_files).items()}
-    return Draft("\n".join(lines) + "\n", tuple(found.doubts), schemas)
+    return Draft("\n".join(lines) + "\n", tuple(found.doubts), {file: each.schema for file, each in files.items()})
 
 
 def _find_key(records: pa.Table, found: SampledContent, find_schema: FindSchema) -> RegisteredContent | None:
@@ -99,14 +98,12 @@ def _find_key(records: pa.Table, found: SampledContent, find_schema: FindSchema)
         return None
 
 
-def _write_schemas(files: Mapping[str, RegisteredContent], part: str) -> Iterator[str]:
-    for file, content in files.items():
-        if part:
-            yield f"{part}format = {_quote(content.kind)}  # guess: take out all lines of {part} if no SQL needs keys"
-        yield f"{part}schema_file = {_quote(file)}"
+def _write_schema(content: RegisteredContent | None, file: str) -> Iterator[str]:
+    if content:
+        yield f"schema_file = {_quote(f'{file}{content.suffix}')}"
         if names := content.messages:
             others = f"  # guess: or {', '.join(names[1:4])}" if names[1:] else ""
-            yield f"{part}message = {_quote(names[0])}{others}"
+            yield f"message = {_quote(names[0])}{others}"
 
 
 def _write_event_time(found: SampledContent, times: Sequence[EventTime]) -> Iterator[str]:

@@ -31,12 +31,14 @@ FindSchema = Callable[[SchemaName], tuple[str, str]]
 
 @dataclass(slots=True)
 class RegisteredContent:
-    """What a registry's schema of that kind makes of values: `rows` are their objects, None of one that has none.
-    `schema` is the content of a file with that suffix, and `messages` are Protobuf's, the most frequent first."""
+    """What a registry's schema of that kind makes of values: so many are `read`, and `rows` are their objects, None of
+    one that has none. `schema` is the content of a file with that suffix, and `messages` are Protobuf's, the most
+    frequent first."""
 
     kind: str
     schema: bytes
     suffix: str
+    read: int = 0
     rows: Sequence[Mapping[str, Any] | None] = ()
     messages: Sequence[str] = ()
     doubts: list[str] = field(default_factory=list)
@@ -55,10 +57,10 @@ def name_schemas(values: Sequence[bytes | None], guids: Mapping[int, GuidHeader]
 def read_registered(
     values: Sequence[bytes | None], guids: Mapping[int, GuidHeader], find_schema: FindSchema
 ) -> RegisteredContent:
-    """Read the values by the newest schema that they name, of those with GUIDs the most frequent. Raises
-    UndecodableError if no contract can have any of them, and as `find_schema`."""
+    """Read the values by the newest schema that they name, of those with GUIDs the most frequent: a topic goes from IDs
+    to GUIDs, if at all. Raises UndecodableError if no contract can have any of them, and as `find_schema`."""
     often = Counter(name_schemas(values, guids).values())
-    names = sorted(often, key=lambda name: (isinstance(name, int), name if isinstance(name, int) else often[name]))
+    names = sorted(often, key=lambda name: (isinstance(name, str), often[name] if isinstance(name, str) else name))
     why = UndecodableError("they name no schema")
     for name in reversed(names[-_MOST_ASKED:]):
         try:
@@ -80,7 +82,7 @@ def find_key(
         found = read_registered(keys, guids, find_schema)
     except UndecodableError:
         return None
-    return found if sum(row is not None for row in found.rows) >= least else None
+    return found if found.read >= least else None
 
 
 def _read_by(
@@ -89,7 +91,7 @@ def _read_by(
     kind, text = find_schema(name)
     if kind not in SCHEMA_FORMATS:
         raise UndecodableError(f"schema {name} is one of {kind}")
-    found = RegisteredContent(kind, text.encode(), ".avsc" if kind == "avro" else ".proto")
+    found = RegisteredContent(kind, text.encode(errors="replace"), ".avsc" if kind == "avro" else ".proto")
     writers, array = _Registered(find_schema, kind), pa.array(values, pa.binary())
     try:
         if kind == "avro":
@@ -102,8 +104,8 @@ def _read_by(
             named = Counter(name_message(text, each) for each in placed)
             found.messages = [message for message, _ in named.most_common() if message]
             rows = ProtobufReader(text, found.messages[0] if found.messages else "", writers).read(array, guids)[0]
-        found.rows = [row and _make_plain(row) for row in rows.to_pylist()]
-    except (OverflowError, ValueError) as error:
+        found.read, found.rows = len(rows) - rows.null_count, list(map(_make_object, rows))
+    except (RecursionError, ValueError) as error:
         found.doubts.append(f"No field is chosen, for the schema cannot be read as it is: {error}.")
     return found
 
@@ -120,6 +122,13 @@ class _Registered:
         if kind != self.kind:
             raise UndecodableError(f"schema {name} is one of {kind}")
         return text
+
+
+def _make_object(row: pa.Scalar) -> Any:
+    try:
+        return _make_plain(row.as_py())
+    except (OverflowError, ValueError):  # a moment that Python does not have
+        return None
 
 
 def _make_plain(value: Any) -> Any:

@@ -47,7 +47,7 @@ def find_content(
 ) -> SampledContent:
     """Return what the values are, whose headers name the schemas of `guids`, by row. Raises TerminalError if
     `find_schema` knows none of their schemas, UnreachableError as it does."""
-    for codec in COMPRESSIONS:
+    for codec in sorted(COMPRESSIONS, key="none".__eq__) if guids else COMPRESSIONS:  # headers frame any bytes
         plain = [_decompress(value, codec) for value in values]
         if codec == "none" or sum(each is not None for each in plain) >= SAME_FORMAT * len(values):
             found = _read_framed(topic, [each or b"" for each in plain], guids, find_schema)
@@ -69,7 +69,7 @@ def _read_framed(
         found.wire_format = "none" if len(guids) > len(named) / 2 else "confluent"
         found.rows = list(map(_read_object, payloads))
         return found
-    names = str(sorted(set(named.values()), key=str)[:5])[1:-1]
+    names = str(sorted(set(named.values()), key=lambda name: (isinstance(name, str), name))[:5])[1:-1]
     what = f"the values of topic {topic} are in Confluent's wire format, schemas {names}, and no JSON"
     try:
         registered = read_registered(values, guids, find_schema)

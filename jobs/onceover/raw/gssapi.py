@@ -91,13 +91,15 @@ def read_credential() -> tuple[str, int]:
 
 
 def find_principal() -> str | None:
-    """Return the principal of the ticket cache, even of tickets that have ended, else the keytab's first one."""
+    """Return the principal of the ticket cache, even of tickets that have ended, else the keytab's first one. Raise
+    ConfigurationError for settings that are not as krb5.conf has them."""
     krb5, context, store, owner = CDLL("libkrb5.so.3"), c_void_p(), c_void_p(), c_void_p()
     cursor, entry, text = c_void_p(), (c_void_p * 16)(), c_char_p()
-    krb5.krb5_init_context(byref(context))
+    if krb5.krb5_init_context(byref(context)) != 0:
+        raise ConfigurationError("Kerberos cannot read its settings; correct krb5.conf, or what KRB5_CONFIG names")
     try:
-        krb5.krb5_cc_default(context, byref(store))
-        if krb5.krb5_cc_get_principal(context, store, byref(owner)) != 0:
+        has_cache = krb5.krb5_cc_default(context, byref(store)) == 0
+        if not has_cache or krb5.krb5_cc_get_principal(context, store, byref(owner)) != 0:
             if (
                 krb5.krb5_kt_client_default(context, byref(store)) != 0
                 or krb5.krb5_kt_start_seq_get(context, store, byref(cursor)) != 0

@@ -101,10 +101,10 @@ def _greet(url: str, *, is_plain: bool = False) -> bytes:
 
 
 def _explain(reason: LoginError, host: str) -> OnceoverError:
-    principal, keytab = find_principal(), find_keytab()
     settings = [file for file in os.environ.get("KRB5_CONFIG", "").split(":") if file]
     if settings and not any(os.access(file, os.R_OK) for file in settings):
         return ConfigurationError(f"KRB5_CONFIG: {settings[0]} is no file that this process may read; correct it")
+    principal, keytab = find_principal(), find_keytab()
     if reason.code == NO_KDC:
         what = f"Kerberos does not answer for {principal} ({reason}); start the KDC, or correct krb5.conf"
         return UnreachableError(what)

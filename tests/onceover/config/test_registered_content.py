@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from collections.abc import Callable, Mapping
@@ -30,7 +31,7 @@ RIDE = {
 FARED = RIDE | {"fields": [*RIDE["fields"], {"name": "fare", "type": "long", "default": 0}]}
 CITY = {"type": "record", "name": "City", "fields": [{"name": "city", "type": "string"}]}
 TRIP = 'syntax = "proto3"; package shop; message Other {int64 x = 1;} message Trip {int64 left_at = 1; int64 fare = 2;}'
-AVRO: Mapping[SchemaName, object] = {OLD: RIDE, NEW: FARED, 5: FARED, 7: CITY}
+AVRO: Mapping[SchemaName, object] = {OLD: RIDE, NEW: FARED, 5: FARED, 7: CITY, 11: RIDE}
 
 
 def write(schema: object, number: int) -> bytes:
@@ -58,19 +59,22 @@ def find(name: SchemaName) -> tuple[str, str]:
 def draft(
     folder: Path, records: pa.Table, find_schema: Callable[[SchemaName], tuple[str, str]] = find
 ) -> tuple[Draft, Contract]:
-    """Return the draft, and the contract that its files have."""
+    """Return the draft, and the contract that its files have once what it says of keys is taken."""
     drafted = draft_pipeline("t", records, {}, "drafted", find_schema)
     for file, schema in drafted.schema_files.items():
         (folder / file).write_bytes(schema)
-    (folder / "drafted.toml").write_text(drafted.toml)
+    (folder / "drafted.toml").write_text(drafted.toml.replace("# key_", "key_"))
     return drafted, read_pipeline(folder / "drafted.toml").contract
 
 
 def test_avro_is_drafted_by_the_schema_of_most_headers(tmp_path: Path) -> None:
-    values = [write(RIDE, 0), *(write(FARED, number) for number in range(20)), b"\1"]
-    headers = [name_by(value=OLD), *[name_by(value=NEW)] * 20, name_by(value=UNKNOWN)]
+    """Nulls move the rows of values; a schema's ID, of an older record, is no newer than a GUID."""
+    framed = b"\0\0\0\0\x0b" + write(RIDE, 0)
+    values = [None, framed, write(RIDE, 0), *(write(FARED, number) for number in range(20)), b"\1"]
+    headers = [name_by(value=OLD), None, name_by(value=OLD), *[name_by(value=NEW)] * 20, name_by(value=UNKNOWN)]
+    whole = make_records(values, headers=headers)
 
-    drafted, contract = draft(tmp_path, make_records(values, headers=headers))
+    drafted, contract = draft(tmp_path, pa.concat_tables([whole.slice(0, 9), whole.slice(9)]))
 
     assert {file: json.loads(schema) for file, schema in drafted.schema_files.items()} == {"drafted.avsc": FARED}
     assert (contract.format, contract.wire_format, contract.event_time) == ("avro", "confluent", "value.left_at")
@@ -85,6 +89,15 @@ def test_protobuf_is_drafted_by_the_message_of_most_headers(tmp_path: Path) -> N
 
     assert (list(drafted.schema_files), contract.message) == (["drafted.proto"], "shop.Trip")
     assert contract.event_time == "value.left_at"
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+def test_compressed_values_named_by_headers_are_seen(tmp_path: Path, is_json: bool) -> None:
+    value = gzip.compress(b'{"left_at": 1, "fare": 2}' if is_json else write(FARED, 1))
+
+    _, contract = draft(tmp_path, make_records([value] * 3, headers=[name_by(value=NEW)] * 3))
+
+    assert (contract.compression, contract.measures[-1].sql) == ("gzip", "value.fare")
 
 
 def test_json_named_by_headers_has_no_frame(tmp_path: Path) -> None:
@@ -107,6 +120,39 @@ def test_key_of_a_registry_is_drafted_too(tmp_path: Path, is_in_header: bool) ->
 
     assert (contract.key_format, json.loads(contract.key_schema)) == ("avro", CITY)
     assert list(drafted.schema_files) == ["drafted.avsc", "drafted_key.avsc"]
+    assert "\n# key_format" in drafted.toml, "a key that is no such key would send its record to quarantine"
+
+
+def test_protobuf_key_is_drafted_beside_json(tmp_path: Path) -> None:
+    key = b"\0\0\0\0\x07\2\2\x10\5"  # the second message, of which field 2 is 5
+
+    drafted, contract = draft(
+        tmp_path, make_records([b'\0\0\0\0\x05{"a": 1}'] * 3, key=[key] * 3), lambda _: ("protobuf", TRIP)
+    )
+
+    assert (contract.format, contract.key_format, contract.key_message) == ("json", "protobuf", "shop.Trip")
+    assert list(drafted.schema_files) == ["drafted_key.proto"]
+
+
+def test_one_moment_beyond_python_is_one_record_without_fields(tmp_path: Path) -> None:
+    moment = {"type": "long", "logicalType": "timestamp-micros"}
+    schema = RIDE | {"fields": [{"name": "left_at", "type": moment}]}
+    values = [*[write(schema, 0)] * 10, b"\xfe" + b"\xff" * 8 + b"\1"]
+
+    drafted, contract = draft(
+        tmp_path, make_records(values, headers=[name_by(value=NEW)] * 11), lambda _: ("avro", json.dumps(schema))
+    )
+
+    assert (contract.event_time, len(drafted.schema_files)) == ("value.left_at", 1)
+
+
+@pytest.mark.parametrize("text", ['{"type": "record", "name": "\ud800", "fields": []}', "[" * 100_000])
+def test_schema_that_is_no_text_or_too_deep_leaves_keys_alone(tmp_path: Path, text: str) -> None:
+    framed = make_records([b'\0\0\0\0\x05{"a": 1}'] * 3, key=[b"\0\0\0\0\x07\2"] * 3)
+
+    _, contract = draft(tmp_path, framed, lambda _: ("avro", text))
+
+    assert (contract.format, contract.key_format) == ("json", "text")
 
 
 @pytest.mark.parametrize("key", [b"Graz", b"\0\0\0\1\x2a\5\xf2\0", b"\0\0\0\0\7\xff", b"\0\0\0\0\x63\2", None])

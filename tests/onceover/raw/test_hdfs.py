@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import requests
 from hdfs import HdfsError, InsecureClient
@@ -39,11 +41,33 @@ def test_kerberos_logs_in_each_request_to_a_namenode(monkeypatch: pytest.MonkeyP
     named = "KRB5_CLIENT_KTNAME: /none.keytab is no keytab that this process may read; correct it"
     with pytest.raises(ConfigurationError, match=named):
         made.status("/")
-    monkeypatch.setenv("KRB5_CONFIG", "/none.conf:/no-more.conf")
-    with pytest.raises(ConfigurationError, match=r"KRB5_CONFIG: /none\.conf is no file that this process may read"):
-        made.status("/")
     to_datanode = requests.Request("PUT", "http://127.0.0.1:2/webhdfs/v1/a?delegation=secret").prepare()
     assert "Authorization" not in made._session.auth(to_datanode).headers, "its own token is in the address"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "named"),
+    [
+        ("KRB5_CONFIG", "/none.conf:/no-more.conf", r"KRB5_CONFIG: /none\.conf is no file that this process may read"),
+        (
+            "KRB5_CONFIG",
+            "{folder}/krb5.conf",
+            "Kerberos cannot read its settings; correct krb5.conf, or what KRB5_CONFIG",
+        ),
+        ("KRB5CCNAME", "NONE:", "there is no ticket"),
+    ],
+)
+def test_kerberos_settings_that_are_none_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, named: str
+) -> None:
+    (tmp_path / "krb5.conf").write_text("[libdefaults\n foo")
+    monkeypatch.setenv("ONCEOVER_HDFS_AUTH", "kerberos")
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    monkeypatch.delenv("KRB5_CLIENT_KTNAME", raising=False)
+    monkeypatch.setenv("KRB5CCNAME", "MEMORY:none")
+    monkeypatch.setenv(variable, value.format(folder=tmp_path))
+    with pytest.raises(ConfigurationError, match=named):
+        connect_hdfs(WHERE).status("/")
 
 
 def test_missing_or_unknown_authentication_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

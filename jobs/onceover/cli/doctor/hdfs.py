@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import stat
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from onceover.cli.doctor.datanodes import check_datanodes, read_bean
@@ -68,18 +68,21 @@ def _check_ticket(where: str) -> Iterator[Outcome]:
         return
     ticket, keytab = read_ticket(where), find_keytab()
     end = format_moment((datetime.now(UTC) + timedelta(seconds=ticket.seconds)).replace(second=0, microsecond=0))
-    if keytab:
-        what = f"{ticket.principal} logs in by the keytab {keytab}, which renews its ticket; this one ends at {end}"
-        yield Outcome("Kerberos", "fine", what)
-        if Path(keytab).stat().st_mode & stat.S_IROTH:
-            what = f"every user of this machine may read the keytab {keytab}, and log in by it; `chmod o= {keytab}`"
-            yield Outcome("Kerberos", "wrong", what)
-    else:
+    if keytab is None:
         what = (
             f"{ticket.principal} logs in by a ticket that ends at {end}, and that nothing renews; set {KEYTAB} to a "
             "keytab where ingest and Airflow run"
         )
         yield Outcome("Kerberos", "note", what)
+    elif not os.path.isfile(keytab):
+        what = f"{KEYTAB}: {keytab} is no file, and the ticket of {ticket.principal} ends at {end}; correct it"
+        yield Outcome("Kerberos", "wrong", what)
+    elif os.stat(keytab).st_mode & stat.S_IROTH:
+        what = f"every user of this machine may read the keytab {keytab}, and log in by it; `chmod o= {keytab}`"
+        yield Outcome("Kerberos", "wrong", what)
+    else:
+        what = f"{ticket.principal} logs in by the keytab {keytab}, which renews its ticket; this one ends at {end}"
+        yield Outcome("Kerberos", "fine", what)
 
 
 def _needs_hdfs(pipeline: Pipeline) -> bool:

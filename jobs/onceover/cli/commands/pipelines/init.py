@@ -65,15 +65,17 @@ def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Li
         raise _refuse(path)
     sample = _read_last(topic, records, properties)
     draft = draft_pipeline(topic, sample, properties, name, lambda each: find_schema(locate_registry(), each))
-    schema_files = {str(path.with_name(file)): schema for file, schema in draft.schema_files.items()}
-    for file, schema in schema_files.items():
-        _write(Path(file), schema)
-    _write(path, draft.toml.encode())
+    schemas = {path.with_name(file): schema for file, schema in draft.schema_files.items()}
+    for file in schemas:
+        if file.exists():
+            raise _refuse(file)
+    for file, content in (schemas | {path: draft.toml.encode()}).items():
+        _write(file, content)
     return Answer(
         {
             "pipeline": name,
             "file": str(path),
-            "schema_files": list(schema_files),
+            "schema_files": list(map(str, schemas)),
             "toml": draft.toml,
             "doubts": draft.doubts,
         },
