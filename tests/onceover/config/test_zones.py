@@ -28,6 +28,7 @@ def read_transitions(name: str) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.rare
 def test_no_change_of_any_file_is_missed() -> None:
     missing = {}
     for name in list_zones()[::7]:  # all of them take a minute

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.stack
 ALL = [0, 1, 2, 3]
 KINDS = sorted(set(OFFSET_STORES) - {"none"})
+SLOW = ("checkpoint", "hbase")  # their servers, and Spark's log of a query, start for them alone
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=[pytest.param(kind, marks=[pytest.mark.rare] * (kind in SLOW)) for kind in KINDS])
 def place(request: pytest.FixtureRequest, places: Callable[[str], Place]) -> Place:
     return places(request.param)
 
