@@ -58,7 +58,7 @@ def test_jvm_without_memory_reads_less_until_it_fits(lanes: Lanes, jobs: Jobs, m
     # Spark refuses to start with less than 450 MB unless it runs as a test of itself.
     monkeypatch.setenv(
         "PYSPARK_SUBMIT_ARGS",
-        "--master local[2] --driver-memory 160m --conf spark.testing.reservedMemory=1000000 pyspark-shell",
+        "--master local[2] --driver-memory 120m --conf spark.testing.reservedMemory=1000000 pyspark-shell",
     )
     ingest = jobs("ingest.py", "--pipeline", lane.name, cold=True)
     ingest.start()
