@@ -236,7 +236,8 @@ def choose_codegen(session: SparkSession, size: int) -> Iterator[None]:
 
     Generating and compiling the Java of a repair takes a cold driver 8 s. Options of spark-submit for this hold.
     """
-    if any(session.sparkContext.getConf().contains(key) for key in _COMPILING):
+    given = session.sparkContext.getConf()  # a copy, of 30 ms
+    if any(given.contains(key) for key in _COMPILING):
         yield
         return
     pays = size >= COMPILED_FROM_BYTES
