@@ -15,13 +15,13 @@ from tests.hostile.texts import CANARY, make_text, numbers
 from tests.hostile.tries import few_or_all
 
 from onceover.config.endpoints import address
-from onceover.ingest.copy_text import format_rows
 from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.claims import claim
 from onceover.ledger.database import Connection, connect, upgrade_schema
 from onceover.ledger.increments import insert_windows
 from onceover.ledger.repair_requests import create_request, read_request
+from onceover.lines.copy_text import format_rows
 from onceover.model.contract import Column, Columns
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange

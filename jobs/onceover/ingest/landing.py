@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from onceover.errors import AccessDeniedError, TransientError, is_denied
-from onceover.ingest.copy_text import format_rows
 from onceover.ingest.framing import QUARANTINE, SHARD_END, SUM_FIELDS, hash_text
 from onceover.kafka.shard_read import ShardRead, parse_shard
+from onceover.lines.copy_text import format_rows
 from onceover.lines.digest_sums import WIDTH
 from onceover.lines.grouping import Grouping
 from onceover.model.batch import Landing, LandingPart

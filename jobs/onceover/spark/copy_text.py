@@ -1,16 +1,19 @@
-"""Aggregated rows as lines of PostgreSQL's COPY text format, made in Spark SQL, one Spark partition at a time."""
+"""Aggregated rows as lines of PostgreSQL's COPY text format, made by tasks, one Spark partition at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, StringType, TimestampType
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BinaryType
 
-from onceover.lines.escapes import ESCAPES
+from onceover.lines.copy_text import format_rows
+from onceover.spark.python_worker import freeze_modules
 
 _PARTITIONS_OF_SKETCHES = 32  # the text of a sketch is as long as that of twenty other rows
+_BLOCK_BYTES: Final = 1 << 20  # of rows whose lines go to the driver as one value: a value a line takes twice as long
 
 
 def format_copy_lines(aggregated: DataFrame, names: Sequence[str]) -> Iterator[str]:
@@ -21,23 +24,17 @@ def format_copy_lines(aggregated: DataFrame, names: Sequence[str]) -> Iterator[s
     """
     if any(isinstance(field.dataType, BinaryType) for field in aggregated.schema):
         aggregated = aggregated.repartition(_PARTITIONS_OF_SKETCHES)
-    window = F.date_format(F.timestamp_millis("window_ms"), "yyyy-MM-dd HH:mm:ss'+00'")
-    text = aggregated.select(
-        F.concat_ws("\t", window, *(_format_value(aggregated, name) for name in names)).alias("line")
-    )
+    blocks = aggregated.select("window_ms", *names).mapInArrow(_format_blocks, "lines string")
     # Not DataFrame.toLocalIterator: Spark 4.2.0 starts its jobs after the end of their query, and so keeps the jobs and
     # all that they refer to until the driver ends: in ingest, a leak with each batch.
-    for row in text.rdd.toLocalIterator(prefetchPartitions=True):
-        yield row.line
+    for row in blocks.rdd.toLocalIterator(prefetchPartitions=True):
+        yield from row.lines.split("\n")[:-1]
 
 
-def _format_value(rows: DataFrame, name: str) -> Column:
-    text = F.col(name).cast("string")
-    if isinstance(rows.schema[name].dataType, BinaryType):
-        text = F.concat(F.lit("x"), F.hex(name))  # how PostgreSQL reads bits
-    elif isinstance(rows.schema[name].dataType, StringType):
-        for plain, written in ESCAPES:
-            text = F.replace(text, F.lit(plain.decode()), F.lit(written.decode()))
-    elif isinstance(rows.schema[name].dataType, TimestampType):
-        text = F.concat(text, F.lit("+00"))  # the session's zone is UTC, PostgreSQL's may be another
-    return F.coalesce(text, F.lit("\\N"))
+def _format_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    freeze_modules()
+    for batch in batches:
+        rows = max(batch.num_rows * _BLOCK_BYTES // max(batch.nbytes, 1), 1)
+        for start in range(0, batch.num_rows, rows):
+            lines = format_rows(pa.Table.from_batches([batch.slice(start, rows)]))
+            yield pa.RecordBatch.from_pydict({"lines": [lines.decode()]})

@@ -1,4 +1,4 @@
-"""Aggregated rows of tasks as lines of PostgreSQL's COPY text format."""
+"""Aggregated rows as lines of PostgreSQL's COPY text format."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from onceover.ingest.copy_text import format_rows
 from onceover.ledger.database import Connection
+from onceover.lines.copy_text import format_rows
 
 TYPES = {
     "window_ms": (pa.int64(), "timestamptz"),
