@@ -31,7 +31,7 @@ MAX_TOPIC = 249
 TOPIC_RULE = "take a topic's name: at most 249 letters, digits, dots, _ and -, but not . or .."
 _SCHEMA_RULE = 'list the fields with their types, such as schema = "origin STRING, dep_delay INT"'
 _SCHEMA_FILE_RULE = 'put the schema beside the TOML, and name it, such as schema_file = "orders.avsc" or "orders.proto"'
-_LARGEST_SCHEMA = 1 << 20
+LARGEST_SCHEMA = 1 << 20
 _SCALE, _LARGEST_SCALE = 6, 18  # digits of an average after the point
 FOLDER = "\0folder"
 """The key of the TOML's folder in a validation's context, which no TOML has."""
@@ -93,9 +93,9 @@ def _read_schema_file(name: str | None, info: ValidationInfo) -> str:
         return ""
     try:
         with Path((info.context or {})[FOLDER], name).open("rb") as file:
-            content = file.read(_LARGEST_SCHEMA + 1)
-        if len(content) > _LARGEST_SCHEMA:
-            raise wrong(f"{name} has more than {_LARGEST_SCHEMA >> 20} MiB", _SCHEMA_FILE_RULE)
+            content = file.read(LARGEST_SCHEMA + 1)
+        if len(content) > LARGEST_SCHEMA:
+            raise wrong(f"{name} has more than {LARGEST_SCHEMA >> 20} MiB", "leave out fields that no SQL needs")
         is_set = form == "protobuf" and not name.endswith(".proto")
         return BASE64 + b64encode(content).decode() if is_set else content.decode()
     except (OSError, UnicodeDecodeError) as error:

@@ -18,6 +18,7 @@ from onceover.errors import TerminalError, UnreachableError
 from onceover.formats.event_times import EventTime, find_event_times
 from onceover.formats.framed import find_guids
 from onceover.formats.shape import Field, infer_type, list_columns, list_fields, quote
+from onceover.formats.undecodable import UndecodableError
 from onceover.model.wording import pluralize
 
 _MOST_KEYS, _MOST_MEASURES = 3, 5
@@ -66,6 +67,9 @@ def draft_pipeline(
     times = find_event_times(fields, [stamps[at] for at in readable])
     schema = [f"{quote(each)} {kind}" for each, kind in kinds.items() if kind and not found.registered]
     key = _find_key(records, found, find_schema)
+    if records.num_rows > present.num_rows:
+        tombstones = f"{pluralize(records.num_rows - present.num_rows, 'tombstone')} among {records.num_rows:,} records"
+        found.doubts.append(f'{tombstones}: without tombstone = "record" they go to quarantine.')
     files = {f"{file}{each.suffix}": each for file, each in ((name, found.registered), (f"{name}_key", key)) if each}
     lines = [
         f"# Drafted from {pluralize(len(records), 'record')} of the topic. What says `guess` is for you to decide.",
@@ -93,8 +97,8 @@ def _find_key(records: pa.Table, found: SampledContent, find_schema: FindSchema)
         return None
     try:
         return find_key(records.column("key").to_pylist(), find_guids(records.column("headers"), "key"), find_schema)
-    except UnreachableError as error:
-        found.doubts.append(f"Keys are left as text: {error}.")
+    except (UndecodableError, UnreachableError) as error:
+        found.doubts.append(f"Keys seem to name a registry's schema, and stay text: {error}.")
         return None
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from onceover.config.contract_tables import LARGEST_SCHEMA
 from onceover.formats.avro.values import AvroReader
 from onceover.formats.framed import HEAD, GuidHeader, SchemaName
 from onceover.formats.protobuf.schema import write_file
@@ -73,16 +74,15 @@ def read_registered(
 def find_key(
     keys: Sequence[bytes | None], guids: Mapping[int, GuidHeader], find_schema: FindSchema
 ) -> RegisteredContent | None:
-    """Return what the keys are, None unless a registry's schema reads most of them. Raises as `find_schema`, but for
-    UndecodableError."""
+    """Return what the keys are, None if they name no schema. Raises UndecodableError if theirs does not read most of
+    them, and as `find_schema`."""
     least = SAME_FORMAT * sum(key is not None for key in keys)
     if not least or len(name_schemas(keys, guids)) < least:
         return None
-    try:
-        found = read_registered(keys, guids, find_schema)
-    except UndecodableError:
-        return None
-    return found if found.read >= least else None
+    found = read_registered(keys, guids, find_schema)
+    if found.read < least:
+        raise UndecodableError(f"it reads {found.read:,} of {len(keys):,}" if found.read else "it reads none of them")
+    return found
 
 
 def _read_by(
@@ -91,6 +91,8 @@ def _read_by(
     kind, text = find_schema(name)
     if kind not in SCHEMA_FORMATS:
         raise UndecodableError(f"schema {name} is one of {kind}")
+    if len(text) > LARGEST_SCHEMA:
+        raise UndecodableError(f"schema {name} has more than {LARGEST_SCHEMA >> 20} MiB, and no contract takes it")
     found = RegisteredContent(kind, text.encode(errors="replace"), ".avsc" if kind == "avro" else ".proto")
     writers, array = _Registered(find_schema, kind), pa.array(values, pa.binary())
     try:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from onceover.config.endpoints import address, read_secret
+from onceover.deadline import call_within
 from onceover.errors import ConfigurationError, RegistryAwayError
 from onceover.formats.undecodable import UndecodableError
 
 USER_INFO: Final = "ONCEOVER_REGISTRY_USER_INFO"
 """USER:PASSWORD; the name with `_FILE` behind it names a file that holds them."""
 _SECONDS: Final = 3.0
+_ANSWER_SECONDS: Final = 10.0
+"""For a whole answer: the client's own limit is one for each part of it."""
 _NO_SCHEMA: Final = 40403
 """Confluent's code for an ID or a GUID that the registry does not have."""
 _LARGEST_ID: Final = (1 << 24) - 1
@@ -38,7 +42,7 @@ def locate_registry() -> str:
 def count_subjects(url: str) -> int:
     """Return how many subjects the registry has. Raises RegistryAwayError if it does not say so."""
     try:
-        return len(_open(url).get_subjects())
+        return len(_ask(url, lambda client: client.get_subjects()))
     except Exception as error:  # as in `fetch_schema`
         raise RegistryAwayError(f"the registry at {url} does not answer ({_name(error)})") from error
 
@@ -60,8 +64,9 @@ def find_schema(url: str, name: int | str) -> tuple[str, str]:
     from confluent_kafka.schema_registry.error import SchemaRegistryError  # 0.3 s that others need not pay
 
     try:
-        client = _open(url)
-        schema = client.get_schema(name) if isinstance(name, int) else client.get_schema_by_guid(name)
+        schema = _ask(
+            url, lambda client: client.get_schema(name) if isinstance(name, int) else client.get_schema_by_guid(name)
+        )
     except SchemaRegistryError as error:
         if error.error_code != _NO_SCHEMA:  # a proxy, or a wrong path, answers 404 too
             raise _explain(url, name, f"status {error.http_status_code}") from error
@@ -88,6 +93,17 @@ def _explain(url: str, name: int | str, why: str) -> RegistryAwayError:
 def _name(error: Exception) -> str:
     """Return what an error is: a client's own text may hold credentials."""
     return str(error) if isinstance(error, ConfigurationError) else type(error).__name__
+
+
+def _ask(url: str, request: Callable[[Any], Any]) -> Any:
+    """Return the answer to what `request` asks of the client. Raise TimeoutError for one that never ends."""
+    client = _open(url)
+    try:
+        return call_within(_ANSWER_SECONDS, lambda: request(client))
+    except TimeoutError:
+        client.close()
+        _open.cache_clear()
+        raise
 
 
 @lru_cache(maxsize=8)

@@ -16,9 +16,9 @@ from hdfs_native import Client
 from onceover.config.endpoints import address as locate
 from onceover.config.endpoints import start_or_set
 from onceover.config.os_user import name_user
+from onceover.deadline import call_within
 from onceover.errors import AccessDeniedError, ConfigurationError, OnceoverError, TerminalError, UnreachableError
 from onceover.raw import hdfs, kerberos
-from onceover.raw.deadline import call_within
 from onceover.raw.failover import NOT_SERVING
 
 T = TypeVar("T")

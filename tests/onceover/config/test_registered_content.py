@@ -31,7 +31,15 @@ RIDE = {
 FARED = RIDE | {"fields": [*RIDE["fields"], {"name": "fare", "type": "long", "default": 0}]}
 CITY = {"type": "record", "name": "City", "fields": [{"name": "city", "type": "string"}]}
 TRIP = 'syntax = "proto3"; package shop; message Other {int64 x = 1;} message Trip {int64 left_at = 1; int64 fare = 2;}'
-AVRO: Mapping[SchemaName, object] = {OLD: RIDE, NEW: FARED, 5: FARED, 7: CITY, 11: RIDE}
+AVRO: Mapping[SchemaName, object] = {
+    OLD: RIDE,
+    NEW: FARED,
+    5: FARED,
+    7: CITY,
+    11: RIDE,
+    13: "string",
+    15: " " * (1 << 20),
+}
 
 
 def write(schema: object, number: int) -> bytes:
@@ -155,12 +163,29 @@ def test_schema_that_is_no_text_or_too_deep_leaves_keys_alone(tmp_path: Path, te
     assert (contract.format, contract.key_format) == ("json", "text")
 
 
-@pytest.mark.parametrize("key", [b"Graz", b"\0\0\0\1\x2a\5\xf2\0", b"\0\0\0\0\7\xff", b"\0\0\0\0\x63\2", None])
-def test_other_keys_stay_text(tmp_path: Path, key: bytes | None) -> None:
-    """A text, a number of 8 bytes that looks like a schema's ID, bytes that its schema does not read, none at all."""
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        (b"Graz", None),
+        (None, None),
+        (b"\0\0\0\1\x2a\5\xf2\0", "schema 298 is not in the registry"),  # a number of 8 bytes, maybe
+        (b"\0\0\0\0\7\xff", "it reads none of them"),
+        (b"\0\0\0\0\x63\2", "schema 99 is not in the registry"),
+        (b"\0\0\0\0\x0d\2a", "it reads none of them"),  # a text alone, which is no record
+        (b"\0\0\0\0\x0f\2", "schema 15 has more than 1 MiB, and no contract takes it"),
+    ],
+)
+def test_other_keys_stay_text(tmp_path: Path, key: bytes | None, why: str | None) -> None:
     drafted, contract = draft(tmp_path, make_records([b"\0\0\0\0\x05" + write(FARED, 1)] * 3, key=[key] * 3))
 
-    assert (contract.key_format, list(drafted.schema_files), drafted.doubts) == ("text", ["drafted.avsc"], ())
+    assert (contract.key_format, list(drafted.schema_files)) == ("text", ["drafted.avsc"])
+    assert drafted.doubts == ((f"Keys seem to name a registry's schema, and stay text: {why}.",) if why else ())
+
+
+def test_tombstones_are_a_doubt(tmp_path: Path) -> None:
+    drafted, _ = draft(tmp_path, make_records([b'{"a": 1}', None, b'{"a": 2}']))
+
+    assert '1 tombstone among 3 records: without tombstone = "record" they go to quarantine.' in drafted.doubts
 
 
 def test_keys_of_a_registry_that_is_away_are_a_doubt(tmp_path: Path) -> None:
@@ -171,4 +196,4 @@ def test_keys_of_a_registry_that_is_away_are_a_doubt(tmp_path: Path) -> None:
     drafted, contract = draft(tmp_path, framed, find_away)
 
     assert (contract.format, contract.wire_format, contract.key_format) == ("json", "confluent", "text")
-    assert "Keys are left as text: ONCEOVER_REGISTRY is not set." in drafted.doubts
+    assert "Keys seem to name a registry's schema, and stay text: ONCEOVER_REGISTRY is not set." in drafted.doubts

@@ -63,8 +63,9 @@ def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Li
     path = pipelines_folder() / f"{name}.toml"
     if path.exists():
         raise _refuse(path)
-    sample = _read_last(topic, records, properties)
-    draft = draft_pipeline(topic, sample, properties, name, lambda each: find_schema(locate_registry(), each))
+    with get_stderr().status("Reading the topic ..."):
+        sample = _read_last(topic, records, properties)
+        draft = draft_pipeline(topic, sample, properties, name, lambda each: find_schema(locate_registry(), each))
     schemas = {path.with_name(file): schema for file, schema in draft.schema_files.items()}
     for file in schemas:
         if file.exists():
@@ -91,10 +92,7 @@ def init(topic: TopicName, name: Name = None, records: Records = 1_000, like: Li
 def _read_last(topic: str, most: int, properties: Mapping[str, str]) -> pa.Table:
     """Return the topic's last records, as a reader returns them."""
     bootstrap, isolation = address("kafka"), "read_committed"
-    with (
-        closing(Topic(bootstrap, topic, isolation, properties)) as opened,
-        get_stderr().status("Reading the topic ..."),
-    ):
+    with closing(Topic(bootstrap, topic, isolation, properties)) as opened:
         facts = opened.facts()
         source = KafkaSource(bootstrap, topic, facts.topic_id, isolation, properties)
         batches = [

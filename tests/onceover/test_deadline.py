@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from onceover.raw.deadline import call_within
+from onceover.deadline import call_within
 
 
 class Panic(BaseException):
