@@ -91,13 +91,14 @@ def _read_by(
     kind, text = find_schema(name)
     if kind not in SCHEMA_FORMATS:
         raise UndecodableError(f"schema {name} is one of {kind}")
-    if len(text) > LARGEST_SCHEMA:
-        raise UndecodableError(f"schema {name} has more than {LARGEST_SCHEMA >> 20} MiB, and no contract takes it")
     found = RegisteredContent(kind, text.encode(errors="replace"), ".avsc" if kind == "avro" else ".proto")
+    if len(found.schema) > LARGEST_SCHEMA:
+        raise UndecodableError(f"schema {name} has more than {LARGEST_SCHEMA >> 20} MiB, and no contract takes it")
     writers, array = _Registered(find_schema, kind), pa.array(values, pa.binary())
     try:
         if kind == "avro":
-            found.schema = (json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n").encode()
+            legible = (json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n").encode()
+            found.schema = legible if len(legible) <= LARGEST_SCHEMA else found.schema
             rows = AvroReader(text, writers).read(array, guids)[0]
         else:
             found.suffix, found.schema = write_file(text)

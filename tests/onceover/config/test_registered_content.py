@@ -99,6 +99,17 @@ def test_protobuf_is_drafted_by_the_message_of_most_headers(tmp_path: Path) -> N
     assert contract.event_time == "value.left_at"
 
 
+def test_schema_that_legible_would_be_too_large_is_kept_as_it_is(tmp_path: Path) -> None:
+    letter = {"type": "enum", "name": "Letter", "symbols": [f"a{number}" for number in range(90_000)]}
+    schema = RIDE | {"fields": [*RIDE["fields"], {"name": "letter", "type": letter}]}
+    text = json.dumps(schema)
+
+    drafted, contract = draft(tmp_path, make_records([b"\0\0\0\0\x05\2\2"] * 3), lambda _: ("avro", text))
+
+    assert drafted.schema_files == {"drafted.avsc": text.encode()}
+    assert contract.reader_schema == text
+
+
 @pytest.mark.parametrize("is_json", [False, True])
 def test_compressed_values_named_by_headers_are_seen(tmp_path: Path, is_json: bool) -> None:
     value = gzip.compress(b'{"left_at": 1, "fare": 2}' if is_json else write(FARED, 1))
