@@ -15,7 +15,7 @@ from onceover.errors import RegistryAwayError
 
 @pytest.fixture
 def dripping() -> Iterator[tuple[str, Event]]:
-    """A server that sends a blank every tenth of a second, and sets the event once nobody takes it."""
+    """A server that sends a blank every tenth of a second, and sets the event once its client has left."""
     is_left, is_over = Event(), Event()
 
     class Handler(BaseHTTPRequestHandler):
