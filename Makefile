@@ -45,15 +45,12 @@ test: setup ## Prove every main behaviour on the real parts, in ten minutes: two
 	@$(MAKE) $(BESIDE) test-pipelines test-airflow
 	@$(SAY_SECONDS)
 
-# These need no server, and take a third of the fast tests' time: the lanes end together.
-COMPUTED := tests/protocol tests/onceover/formats tests/onceover/lines tests/onceover/model
-
 test-quick:
-	@$(PYTEST) -q -m "not spark and not stack and not airflow and not rare" $(COMPUTED:%=--ignore=%) $(NAMED)
+	@$(PYTEST) -q -m "not spark and not stack and not airflow and not rare" --ignore=tests/protocol $(NAMED)
 	@$(SAY_SECONDS)
 
 test-model: check
-	@$(PYTEST) -q -m "not spark and not stack and not airflow and not rare" $(COMPUTED) $(NAMED)
+	@$(PYTEST) -q -m "not spark and not stack and not airflow and not rare" tests/protocol $(NAMED)
 	@$(SAY_SECONDS)
 
 test-pipelines: test-quick # one session, so that its tests share one stack and one Spark
