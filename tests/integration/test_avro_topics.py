@@ -177,6 +177,9 @@ def test_records_wait_for_a_registry_that_is_away(lanes: Lanes, client: SchemaRe
         (seen,) = [each for each in check_kafka([lane.pipeline]) if ":6-7 waits" in each.what]
         assert (seen.state, "stack up registry" in seen.what) == ("wrong", True)
         assert [each.state for each in check_registry([lane.pipeline])] == ["wrong"]
+        checked = run("pipelines", "check", lane.name, "--sample", "20")
+        assert (checked.returncode, checked.stderr.count("\tat ")) == (75, 0), "no trace of Java"
+        assert checked.stderr.strip().splitlines()[-1].startswith("onceover: Kafka partition 0, offset 6 waits: ")
     lane.ingest()
     assert lane.aggregates() == count_trips(range(13), dict.fromkeys(range(5, 10), 1))
     assert [each.state for each in check_registry([lane.pipeline])] == ["fine"]

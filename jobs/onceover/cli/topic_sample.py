@@ -7,7 +7,7 @@ from typing import Any
 
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import HungSparkError, OnceoverError, PoisonRecordError, TerminalError
-from onceover.ingest.micro_batch import attempt
+from onceover.ingest.micro_batch import attempt, silence_tasks
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.last_offsets import plan_sample
 from onceover.kafka.reader import KafkaSource
@@ -31,7 +31,7 @@ def take_sample(spark: Any, pipeline: Pipeline, most: int) -> TopicSample:
         schemas = context.ask_registry(keep=False)
         source, poison = _build_source(context, facts), _list_known(context)
         try:
-            with end_hung_spark(spark, most), attempt():
+            with end_hung_spark(spark, most), attempt(), silence_tasks(spark):
                 return sample_topic(spark, source, facts, contract, most, poison, schemas)
         except (PoisonRecordError, HungSparkError) as error:
             ranges, asked = plan_sample(facts, most), ProbeRequest(source, contract, tuple(poison), schemas)
@@ -39,7 +39,7 @@ def take_sample(spark: Any, pipeline: Pipeline, most: int) -> TopicSample:
             if isinstance(error, HungSparkError) or not found:
                 named = "; ".join(f"{each.source}, offset {each.offset}: {each.reason}: {each.error}" for each in found)
                 raise TerminalError(f"{error}; {named or 'no record alone is to blame'}") from error
-        with attempt():
+        with attempt(), silence_tasks(spark):
             return sample_topic(spark, source, facts, contract, most, (*poison, *found), schemas)
 
 

@@ -52,7 +52,7 @@ def append_batch(
     what the batch read, landed and counts for."""
     filled = [shard for shard in shards if len(shard)]
     try:
-        with end_hung_spark(spark, sum(map(len, filled))), attempt(), _silence_tasks(spark):
+        with end_hung_spark(spark, sum(map(len, filled))), attempt(), silence_tasks(spark):
             query = make_query()
             with name_shards(spark, filled):
                 rows = query.run()
@@ -89,7 +89,7 @@ def attempt() -> Iterator[None]:
 
 
 @contextmanager
-def _silence_tasks(spark: SparkSession) -> Iterator[None]:
+def silence_tasks(spark: SparkSession) -> Iterator[None]:
     """Keep the stack traces of failed tasks out of the log, but for an error whose kind does not say what to do."""
     log4j = cast(Any, spark._jvm).org.apache.logging.log4j
 
